@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * firn.h - the whole public interface of libfirn.
+ *
+ * libfirn takes 64-bit, roughly time-ordered IDs in batches from the agent
+ * (firnd) on this host and gives them out one by one from memory.
+ *
+ * Conventions, true for every function unless its comment says otherwise:
+ *
+ *   result     0 is success, errors are negative (FIRN_E...).  Output
+ *              parameters are written on success only.
+ *   IDs        uint64_t, compared unsigned: some layouts use all 64 bits.
+ *   time       milliseconds; unix_ms counts from 1970-01-01T00:00:00Z without
+ *              leap seconds.
+ *   ownership  the caller owns every buffer it passes; the library keeps no
+ *              pointer to it.  Returned strings are static, never freed.
+ *   blocking   pure functions never block.  Those that do say how long.
+ *   threads    any number of threads may use one handle at the same time,
+ *              except that firn_close() must be the last call on it.
+ *   fork       a handle may be used in parent and child after fork(): the
+ *              child starts with an empty cache and makes a connection of
+ *              its own.  A child that shares memory (vfork, CLONE_VM) shares
+ *              the handle as a thread does.
+ *   signals    no function raises or swallows one; EINTR is handled inside.
+ *              No function is async-signal-safe, none is a useful point for
+ *              siglongjmp().
+ *   state      no hidden threads, no stdio, no abort(), no global state but
+ *              a per-thread pool of random bytes.
+ */
+#ifndef FIRN_H
+#define FIRN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define FIRN_CHECK_RESULT __attribute__((warn_unused_result))
+#else
+#define FIRN_CHECK_RESULT
+#endif
+
+/* ---- errors ---------------------------------------------------------- */
+
+#define FIRN_OK 0
+#define FIRN_EINVAL (-1)     /* an argument is wrong; nothing was done */
+#define FIRN_ENOMEM (-2)     /* out of memory */
+#define FIRN_EAGAIN (-3)     /* nothing cached; a request is on its way */
+#define FIRN_ETIMEDOUT (-4)  /* the agent did not answer by the deadline */
+#define FIRN_EAWAY (-5)      /* no agent on the socket until the deadline */
+#define FIRN_EACCES (-6)     /* not allowed; said at once, never retried */
+#define FIRN_EREFUSED (-7)   /* the agent refused; firn_why() has the words */
+#define FIRN_EREALM (-8)     /* the agent serves another realm */
+#define FIRN_EPROTO (-9)     /* bytes that are not the protocol */
+#define FIRN_ERANGE (-10)    /* a value that its field or text cannot hold */
+
+/*
+ * firn_strerror() gives a short sentence, firn_errname() the name of the
+ * constant ("FIRN_EAGAIN").  An unknown number gets a string too, never NULL.
+ */
+const char *firn_strerror(int err);
+const char *firn_errname(int err);
+
+/* Version of the library that runs, such as "0.1.0". */
+const char *firn_version(void);
+
+/* ---- layouts: how an ID is divided ----------------------------------- */
+
+#define FIRN_LAYOUT_NAME_MAX 16
+
+/* flags of struct firn_layout */
+#define FIRN_SEQUENCE_ABOVE_WORKER 1u /* sonyflake's order of the fields */
+
+/*
+ * From the most significant bit down: (unused) | time | worker | sequence,
+ * or time | sequence | worker with FIRN_SEQUENCE_ABOVE_WORKER.  The bits add
+ * up to at most 64; time and sequence have at least one.  The time field
+ * counts ticks of tick_ms since epoch_ms.  datacenter_bits are the upper part
+ * of the worker bits (they are included in worker_bits).
+ */
+struct firn_layout {
+	uint32_t size; /* sizeof(struct firn_layout) */
+	uint8_t time_bits;
+	uint8_t worker_bits;
+	uint8_t sequence_bits;
+	uint8_t datacenter_bits;
+	uint32_t flags;
+	uint32_t tick_ms;
+	int64_t epoch_ms;
+	char name[FIRN_LAYOUT_NAME_MAX]; /* preset's name, or "custom" */
+};
+
+struct firn_parts {
+	uint32_t size; /* sizeof(struct firn_parts) */
+	uint32_t reserved;
+	int64_t unix_ms;     /* start of the ID's tick */
+	uint64_t tick;       /* ticks since the epoch */
+	uint64_t worker;     /* all worker bits, the datacenter's included */
+	uint64_t datacenter; /* 0 where the layout has no such bits */
+	uint64_t sequence;
+};
+
+/*
+ * Fills *out with a preset: "firn" (41/10/12, epoch 2025-01-01T00:00:00Z) or
+ * "twitter" (41/5+5/12, Snowflake's epoch 1288834974657).  Pure.
+ * FIRN_EINVAL: unknown name.
+ */
+FIRN_CHECK_RESULT int firn_layout_preset(const char *name,
+    struct firn_layout *out);
+
+/*
+ * Takes an ID apart.  Pure.
+ * FIRN_EINVAL: *l is no valid layout.  FIRN_ERANGE: id has bits above the
+ * layout's.
+ */
+FIRN_CHECK_RESULT int firn_decode(const struct firn_layout *l, uint64_t id,
+    struct firn_parts *out);
+
+/*
+ * The smallest ID that an instant can have: every ID of that tick or later is
+ * >= *id, every earlier one below.  For range queries.  Pure.
+ * FIRN_EINVAL: *l is no valid layout.  FIRN_ERANGE: before the epoch or past
+ * the last tick.
+ */
+FIRN_CHECK_RESULT int firn_id_floor(const struct firn_layout *l,
+    int64_t unix_ms, uint64_t *id);
+
+/* ---- text forms of 64-bit IDs ---------------------------------------- */
+
+enum firn_format {
+	FIRN_DECIMAL = 0,   /* no leading zeros */
+	FIRN_HEX = 1,       /* 16 lower-case digits */
+	FIRN_BASE62 = 2,    /* 11 characters, 0-9A-Za-z, order kept */
+	FIRN_CROCKFORD = 3, /* 13 characters, Crockford's Base32, order kept */
+};
+
+#define FIRN_TEXT_MAX 24 /* room for any form and its NUL */
+
+/*
+ * Writes the ID's text and a NUL to buf.  Pure.
+ * FIRN_EINVAL: unknown format.  FIRN_ERANGE: n is too small.
+ */
+FIRN_CHECK_RESULT int firn_format_id(uint64_t id, enum firn_format format,
+    char *buf, size_t n);
+
+/*
+ * Reads exactly one text form: strict alphabet and width (decimal: 1 to 20
+ * digits, no leading zero; hex: 1 to 16 digits of either case), nothing
+ * before or after.  On error *where (if not NULL) is the offset of the first
+ * character that is wrong (the length, where something is missing).  Pure.
+ * FIRN_EINVAL: not this form.  FIRN_ERANGE: over 64 bits.
+ */
+FIRN_CHECK_RESULT int firn_parse_id(const char *text, enum firn_format format,
+    uint64_t *id, size_t *where);
+
+/* ---- the handle ------------------------------------------------------ */
+
+struct firn;
+
+/* Zero means "default" in every field; set size to sizeof the struct. */
+struct firn_options {
+	uint32_t size;
+	uint32_t timeout_ms; /* deadline of one call; default 1000 */
+	const char *socket;  /* default $FIRN_SOCKET, else /run/firn/firn.sock;
+	                      * at most 107 bytes; "@name" is not special */
+	const char *realm;   /* refuse an agent of another realm; default
+	                      * $FIRN_REALM, else any */
+	uint32_t max_batch;  /* most IDs in one request; default and limit
+	                      * 1048576 */
+	uint32_t ttl_ms;     /* older cached IDs are dropped; default 1000 */
+};
+
+/*
+ * Makes a handle.  Lazy: the socket is not touched, the agent need not run.
+ * opt may be NULL.  Strings of opt are copied.  Release with firn_close().
+ * FIRN_EINVAL: a bad option (size too small, path too long).  FIRN_ENOMEM.
+ */
+FIRN_CHECK_RESULT int firn_open(struct firn **out,
+    const struct firn_options *opt);
+
+/* Frees the handle and its connection.  NULL is fine.  Never blocks. */
+void firn_close(struct firn *f);
+
+/*
+ * Takes the next ID.  The IDs that one thread takes from one handle only go
+ * up.  From the cache it takes nanoseconds and no lock; otherwise it blocks
+ * for at most timeout_ms.  Cancellation: a thread cancelled inside loses at
+ * most IDs nobody has seen.
+ * Errors: FIRN_ETIMEDOUT, FIRN_EAWAY, FIRN_EACCES, FIRN_EREFUSED,
+ * FIRN_EREALM, FIRN_EPROTO, FIRN_ENOMEM, FIRN_EINVAL (NULL).
+ */
+FIRN_CHECK_RESULT int firn_next(struct firn *f, uint64_t *id);
+
+/*
+ * Takes n IDs into ids[].  Blocks for at most timeout_ms.  *got is always
+ * written: so many IDs are valid and used up, also on error.  Success means
+ * that *got > 0 (or n was 0); fewer than n come with success when a refusal
+ * or the deadline cut the call short.  Errors as firn_next().
+ */
+FIRN_CHECK_RESULT int firn_next_many(struct firn *f, uint64_t *ids, size_t n,
+    size_t *got);
+
+/*
+ * As firn_next(), for event loops: waits at most 200 microseconds for a
+ * reply that is under way, never for anything else.
+ * FIRN_EAGAIN: a request is on its way; wait on firn_poll_fd(), try again.
+ */
+FIRN_CHECK_RESULT int firn_try_next(struct firn *f, uint64_t *id);
+
+/*
+ * The descriptor to wait on after FIRN_EAGAIN, and in *events what to wait
+ * for (POLLIN, POLLOUT).  It stays the handle's: never close or read it, and
+ * ask again after every FIRN_EAGAIN, since a new connection has a new one.
+ * Returns the descriptor (>= 0), or FIRN_EAWAY while there is none (try
+ * again after a pause of your own).
+ */
+FIRN_CHECK_RESULT int firn_poll_fd(struct firn *f, short *events);
+
+/*
+ * The realm's layout, as the agent says.  Blocks for at most timeout_ms
+ * unless the handle knows it already.  Errors as firn_next().
+ */
+FIRN_CHECK_RESULT int firn_get_layout(struct firn *f,
+    struct firn_layout *out);
+
+/*
+ * The last failure of this handle in words, with its figures, as one line:
+ * "clock_skew: this host's clock is 12.4 s ahead of its peers ...".  Writes at
+ * most n bytes including the NUL; a longer text is cut.  Returns the length
+ * of the whole text, 0 if nothing has failed yet.  Never blocks.
+ */
+int firn_why(struct firn *f, char *buf, size_t n);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
