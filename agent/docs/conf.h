@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * conf - the agent's configuration: file, environment, flags, defaults, and
+ * where each value came from.  One table lists every key.
+ */
+#ifndef CONF_H
+#define CONF_H
+
+#include <stdio.h>
+
+#include "doc.h"
+#include "types.h"
+
+#define CONF_PATH_DEFAULT "/etc/firn/firnd.json"
+#define CONF_TEXT_MAX 256
+#define CONF_HOSTS_MAX 1024
+
+struct conf {
+	char zookeeper[CONF_HOSTS_MAX]; /* --zk, FIRN_ZK; "127.0.0.1:2181" */
+	char realm[64];                 /* --realm, FIRN_REALM; "default" */
+	char socket[108];               /* --socket, FIRN_SOCKET */
+	char socket_mode[8];            /* "0660" */
+	char socket_group[64];          /* "": the process's own */
+	char log_level[8];              /* --log-level; "info" */
+	char layout[40];                /* --layout: "" or must be the realm's */
+	char epoch[40];                 /* --epoch: "" or must be the realm's */
+	char sequence_start[8];         /* "zero" or "random" */
+	char on_step[8];                /* "wait", "fail", "logical" */
+	int64_t step_tolerance_ms;      /* 5 */
+	int64_t max_lead_ms;            /* 5 */
+	int64_t logical_lead_ms;        /* 0: as max_lead_ms */
+	int64_t session_ms;             /* 10000 */
+	int64_t renew_ms;               /* 3000 */
+	int64_t reserve_ms;             /* 60000; at most the realm's */
+	int64_t claim_wait_ms;          /* 2000 */
+	int64_t op_deadline_ms;         /* 2500 */
+	int64_t ttl_ms;                 /* of batches; 1000 */
+	int64_t skew_warn_ms;           /* 500 */
+	int64_t skew_refuse_ms;         /* 10000 */
+	int64_t max_clients;            /* 10000 */
+	int64_t drain_ms;               /* longest drain at SIGTERM; 2000 */
+	char path[CONF_TEXT_MAX];       /* the file read, "" if none */
+	/* where each key's value came from: index as in the table */
+	uint8_t source[64];
+};
+
+enum conf_source { CONF_DEFAULT, CONF_FILE, CONF_ENVIRONMENT, CONF_FLAG };
+
+/* What firnd's command line asks for besides configuration. */
+enum conf_action { CONF_RUN, CONF_CHECK, CONF_VERSION, CONF_HELP };
+
+/*
+ * Reads flags, environment, file.  Returns 0, 64 (usage) or 78 (file or
+ * value), with one line in err.
+ */
+int conf_load(struct conf *c, int argc, char **argv, enum conf_action *action,
+    struct doc_error *err);
+
+/* --check-config: each key, its value and where it came from. */
+void conf_print(const struct conf *c, FILE *out);
+void conf_usage(FILE *out);
+
+#endif

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* status - the document of `firn status` and /status: JSON and back. */
+#ifndef STATUS_H
+#define STATUS_H
+
+#include "doc.h"
+#include "records.h"
+
+struct status_doc {
+	char state[16];  /* claiming serving isolated refusing draining */
+	char reason[24]; /* "" while serving */
+	char words[200]; /* the reason with its figures, for people */
+	char realm[64];
+	char uuid[UUID_TEXT_MAX];
+	char generation[GENERATION_MAX];
+	char layout[FIRN_LAYOUT_NAME_MAX];
+	char bits[40];
+	int64_t epoch_ms;
+	int64_t tick_ms;
+	uint64_t worker; /* NO_WORKER: null */
+	char claim[CLAIM_NAME_MAX];
+	int64_t counter;   /* -1: null */
+	int64_t mark_ms;   /* end of the window, Unix ms; 0: null */
+	int64_t window_left_ms;
+	bool connected;    /* to ZooKeeper */
+	bool has_skew;
+	int64_t skew_ms, offset_ms, error_ms;
+	int64_t peers;
+	uint64_t issued, clients, batches, refusals;
+	int64_t pid;
+	char version[16];
+};
+
+/* Returns the length (below WIRE_STATUS_MAX), -1 if it does not fit. */
+int status_format(const struct status_doc *d, char *buf, size_t n);
+int status_parse(const char *text, size_t length, struct status_doc *out,
+    struct doc_error *err);
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * lease - the way of a lease: ZooKeeper's events → claim → operations, and
+ * from the claim the facts that the gate judges by.
+ */
+#ifndef LEASE_H
+#define LEASE_H
+
+#include "clock.h"
+#include "conf.h"
+#include "serve.h"
+#include "status.h"
+#include "types.h"
+
+struct event_base;
+struct lease;
+
+/*
+ * Starts claiming; never blocks and never fails for want of ZooKeeper.  It
+ * writes serve->gate and the worker ID of serve->gen, and initialises
+ * serve (serve_init) once the realm's layout is known: until then
+ * gate.realm_known is false.  NULL: out of memory.
+ */
+struct lease *lease_open(struct event_base *base, const struct conf *conf,
+    struct serve *serve, struct clock *clk);
+
+/*
+ * Brings the facts up to date with the time: called by the agent at each
+ * wake-up before it serves.  Cheap.
+ */
+void lease_update(struct lease *l, const struct instant *now);
+
+/*
+ * The clean stop: nothing is issued any more (the caller has set
+ * gate.draining); lowers the mark and deletes the claim if it can, then calls
+ * done once, within the operations' deadlines.
+ */
+void lease_stop(struct lease *l, void (*done)(void *arg), void *arg);
+
+void lease_close(struct lease *l);
+
+/* False: the configuration contradicts the realm, *status (78) and words. */
+bool lease_fits(const struct lease *l, char *words, size_t n);
+
+/* The contract's uuid, 16 bytes, once gate.realm_known. */
+const uint8_t *lease_uuid(const struct lease *l);
+
+/* Fills in what the lease knows; the agent adds the rest. */
+void lease_status(const struct lease *l, const struct instant *now,
+    struct status_doc *out);
+
+#endif
