@@ -31,7 +31,6 @@ struct window {
 	int64_t highest; /* highest ceiling ever confirmed or read */
 	int32_t version; /* the next write expects it; -1: expects no node */
 	int64_t czxid;   /* of the node; 0 while unknown */
-	bool grown;      /* the first, short window has been confirmed */
 	bool reread;     /* a write is in doubt: read before writing again */
 	struct doubt doubt[WINDOW_DOUBTS];
 	unsigned ndoubts;
