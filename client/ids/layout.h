@@ -14,6 +14,9 @@
 
 #define LAYOUT_TEXT_MAX 40 /* "41/5+5/12" and its NUL */
 
+/* Epoch of the firn preset and of custom splits: 2025-01-01T00:00:00Z. */
+#define LAYOUT_EPOCH_MS INT64_C(1735689600000)
+
 /*
  * Bits add up to at most 64, time and sequence have at least one, time at
  * most 62 (so that a tick fits an int64_t), tick_ms 1 to 3600000, epoch from
@@ -21,13 +24,17 @@
  */
 bool layout_valid(const struct firn_layout *l);
 
-/* Same bits, order, tick and epoch; names are not compared. */
+/*
+ * The same ID space: same bits, order, tick and epoch.  Names and the
+ * datacenter's share of the worker bits, which change no ID, are not compared.
+ */
 bool layout_equal(const struct firn_layout *a, const struct firn_layout *b);
 
 /*
  * Reads "41/10/12" or "41/5+5/12" (datacenter + worker) into *l, with the
- * firn preset's epoch and a tick of 1 ms, named "custom".  FIRN_EINVAL with
- * *where at the fault.
+ * firn preset's epoch and a tick of 1 ms, named "custom".  FIRN_EINVAL, *l
+ * untouched, with *where (if not NULL) at the fault: the character that does
+ * not belong, or the start of the number that does not fit.
  */
 int layout_parse_bits(const char *text, struct firn_layout *l, size_t *where);
 
@@ -45,10 +52,17 @@ uint64_t layout_stride(const struct firn_layout *l);
  * Puts an ID together.  False, with *id untouched, if a part does not fit
  * its field: a full field is a refusal, never a spill into its neighbour.
  */
-bool layout_compose(const struct firn_layout *l, uint64_t tick,
-    uint64_t worker, uint64_t sequence, uint64_t *id);
+bool layout_compose(const struct firn_layout *l, uint64_t tick, uint64_t worker,
+    uint64_t sequence, uint64_t *id);
 
-/* The tick that holds an instant; negative before the epoch (floor). */
+/* The reverse.  False, all untouched, if id has bits above the layout's. */
+bool layout_split(const struct firn_layout *l, uint64_t id, uint64_t *tick,
+    uint64_t *worker, uint64_t *sequence);
+
+/*
+ * The tick that holds an instant; negative before the epoch (floor).  The two
+ * conversions saturate where an int64_t ends; no valid tick comes near.
+ */
 int64_t layout_tick_of(const struct firn_layout *l, int64_t unix_ms);
 
 /* The first millisecond of a tick. */
