@@ -20,36 +20,36 @@
 #define CLAIM_WALK_MAX 8 /* IDs given up before the claims are swept */
 
 enum claim_state {
-	CLAIM_AWAY,      /* no connection: nothing may be sent */
-	CLAIM_LOOKING,   /* may read the realm */
-	CLAIM_SETTLING,  /* may list the claims, to learn what stands */
-	CLAIM_CLEARING,  /* may delete one node of its own */
-	CLAIM_CREATING,  /* may create one claim */
-	CLAIM_READING,   /* first in line for an ID: may read its mark */
-	CLAIM_COUNTING,  /* there is none: may ask whether any was deleted */
-	CLAIM_TAKING,    /* may write its name into the mark */
+	CLAIM_AWAY, /* no connection: nothing may be sent */
+	CLAIM_LOOKING, /* may read the realm */
+	CLAIM_SETTLING, /* may list the claims, to learn what stands */
+	CLAIM_CLEARING, /* may delete one node of its own */
+	CLAIM_CREATING, /* may create one claim */
+	CLAIM_READING, /* first in line for an ID: may read its mark */
+	CLAIM_COUNTING, /* there is none: may ask whether any was deleted */
+	CLAIM_TAKING, /* may write its name into the mark */
 	CLAIM_VERIFYING, /* created a mark: may ask that once more */
-	CLAIM_HOLDING,   /* keeps its node, waits for the mark to be passed */
-	CLAIM_SWEEPING,  /* may read all claims and marks, to choose an ID */
-	CLAIM_FULL,      /* no ID is free: may only list, with back-off */
-	CLAIM_STANDING,  /* claim and mark are ours */
-	CLAIM_LOWERING,  /* stopping: may lower the mark */
-	CLAIM_LEAVING,   /* stopping: may delete its node */
-	CLAIM_STOPPED,   /* nothing more */
+	CLAIM_HOLDING, /* keeps its node, waits for the mark to be passed */
+	CLAIM_SWEEPING, /* may read all claims and marks, to choose an ID */
+	CLAIM_FULL, /* no ID is free: may only list, with back-off */
+	CLAIM_STANDING, /* claim and mark are ours */
+	CLAIM_LOWERING, /* stopping: may lower the mark */
+	CLAIM_LEAVING, /* stopping: may delete its node */
+	CLAIM_STOPPED, /* nothing more */
 };
 
 enum claim_op_kind {
 	OP_NONE,
-	OP_GET_REALM,   /* with a watch */
-	OP_LIST,        /* sync, then the names of the claims */
-	OP_CREATE,      /* .name: prefix; ephemeral, sequential */
-	OP_DELETE,      /* .name, any version */
-	OP_WATCH,       /* .name exists? with a watch */
-	OP_GET_MARK,    /* .worker */
-	OP_STAT_MARKS,  /* stat of the marks' parent */
+	OP_GET_REALM, /* with a watch */
+	OP_LIST, /* sync, then the names of the claims */
+	OP_CREATE, /* .name: prefix; ephemeral, sequential */
+	OP_DELETE, /* .name, any version */
+	OP_WATCH, /* .name exists? with a watch */
+	OP_GET_MARK, /* .worker */
+	OP_STAT_MARKS, /* stat of the marks' parent */
 	OP_CREATE_MARK, /* .worker, .mark */
-	OP_SET_MARK,    /* .worker, .mark, .version */
-	OP_SWEEP,       /* free IDs and their marks */
+	OP_SET_MARK, /* .worker, .mark, .version */
+	OP_SWEEP, /* free IDs and their marks */
 };
 
 struct claim_op {
@@ -88,11 +88,11 @@ struct claim_result {
 	enum claim_rc rc;
 	struct claim_stat stat;
 	const struct contract *contract; /* GET_REALM */
-	const struct mark *mark;         /* GET_MARK */
-	const char *name;                /* CREATE: the whole node name */
-	const char *const *names;        /* LIST */
+	const struct mark *mark; /* GET_MARK */
+	const char *name; /* CREATE: the whole node name */
+	const char *const *names; /* LIST */
 	size_t nnames;
-	const struct sweep_row *rows; /* SWEEP: free IDs */
+	const struct sweep_row *rows; /* SWEEP: free IDs; stat: marks' parent */
 	size_t nrows;
 	uint64_t taken; /* SWEEP: IDs that are claimed */
 };
@@ -105,11 +105,11 @@ struct claim_now {
 /* Why the realm may not be used. */
 enum realm_fault {
 	REALM_GOOD,
-	REALM_MISSING,  /* no such node, so far */
-	REALM_GARBLED,  /* its data makes no sense */
-	REALM_OTHER,    /* another uuid than at start */
-	REALM_BACK,     /* ZooKeeper's data went back */
-	REALM_UNFIT,    /* contradicts the configuration, or format above ours */
+	REALM_MISSING, /* no such node, so far */
+	REALM_GARBLED, /* its data makes no sense */
+	REALM_OTHER, /* another uuid than at start */
+	REALM_BACK, /* ZooKeeper's data went back */
+	REALM_UNFIT, /* contradicts the configuration, or format above ours */
 };
 
 struct claim_conf {
@@ -117,7 +117,7 @@ struct claim_conf {
 	bool has_layout, has_epoch; /* configured: the realm's must be equal */
 	struct firn_layout layout;
 	uint64_t force_worker; /* test builds: take this, never withdraw */
-	uint64_t *scratch;     /* bitmap for WORKERS_MAX bits, the caller's */
+	uint64_t *scratch; /* bitmap for WORKERS_MAX bits, the caller's */
 	/* One call per change of state; may be NULL. */
 	void (*changed)(void *arg, enum claim_state from, enum claim_state to,
 	    const char *cause);
@@ -129,7 +129,7 @@ struct claim_lane {
 	uint32_t id;
 	enum claim_op_kind kind;
 	struct tag tag; /* of a write */
-	mono_t wait;    /* nothing before this */
+	mono_t wait; /* nothing before this */
 	unsigned tries; /* failures in a row, for the back-off */
 };
 
@@ -140,7 +140,7 @@ struct claim {
 	int64_t session;
 	uint32_t last_id;
 	uint64_t jitter;
-	struct claim_lane way;   /* realm, claim, take-over */
+	struct claim_lane way; /* realm, claim, take-over */
 	struct claim_lane renew; /* the mark in hand */
 
 	/* realm */
@@ -149,7 +149,7 @@ struct claim {
 	enum realm_fault fault;
 	struct contract k;
 	int64_t not_before; /* tick */
-	int64_t zxid;       /* highest seen under this uuid and generation */
+	int64_t zxid; /* highest seen under this uuid and generation */
 
 	/* claim node */
 	char node[CLAIM_NAME_MAX]; /* "" if none stands */
@@ -164,7 +164,7 @@ struct claim {
 	enum claim_state after; /* where CLEARING leads */
 	bool watched;
 	uint64_t want; /* ID to ask for by name, or NO_WORKER */
-	bool hold;     /* want is the one least ahead: wait for it */
+	bool hold; /* want is the one least ahead: wait for it */
 	int64_t hold_ceiling;
 	unsigned given_up;
 	unsigned rounds; /* sweeps or full lists in a row, for the back-off */
@@ -176,7 +176,7 @@ struct claim {
 	struct window old; /* frozen: not renewed, still good to its ceiling */
 	bool has_old;
 	bool had_window;
-	bool made;        /* own began with the creation of its mark */
+	bool made; /* own began with the creation of its mark */
 	bool long_window; /* the first, short window has been confirmed */
 	mono_t renew_at;
 	int64_t last_tick; /* stopping: last tick issued */
@@ -196,8 +196,8 @@ void claim_connected(struct claim *c, struct claim_now now, int64_t session);
 void claim_disconnected(struct claim *c, struct claim_now now);
 void claim_session_lost(struct claim *c, struct claim_now now);
 void claim_watch_fired(struct claim *c, struct claim_now now);
-void claim_result(struct claim *c, struct claim_now now,
-    const struct claim_result *r);
+void claim_result(
+    struct claim *c, struct claim_now now, const struct claim_result *r);
 
 /*
  * The next operation to submit, if there is one: call until false.  rnd must
