@@ -238,6 +238,10 @@ validity_has_its_edges(void **state)
 		{ 61, 0, 2, 0, 0, 4, 0, false, "2^63 ms again" },
 		{ 62, 0, 2, 0, 0, 1, INT64_C(253402300799999), true,
 		    "the latest epoch still fits" },
+		{ 42, 0, 1, 0, 0, 2097151, INT64_C(4398046511103), true,
+		    "ends at the last int64" },
+		{ 42, 0, 1, 0, 0, 2097151, INT64_C(4398046511104), false,
+		    "ends one beyond" },
 	};
 
 	(void)state;
