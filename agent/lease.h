@@ -46,7 +46,7 @@ bool lease_fits(const struct lease *l, char *words, size_t n);
 const uint8_t *lease_uuid(const struct lease *l);
 
 /* Fills in what the lease knows; the agent adds the rest. */
-void lease_status(const struct lease *l, const struct instant *now,
-    struct status_doc *out);
+void lease_status(
+    const struct lease *l, const struct instant *now, struct status_doc *out);
 
 #endif

@@ -23,15 +23,15 @@ struct doubt {
 };
 
 struct window {
-	bool owned;      /* the mark carries a write of ours, see version */
+	bool owned; /* the mark carries a write of ours, see version */
 	uint64_t worker;
 	char owner[CLAIM_NAME_MAX]; /* the name our last write carried */
 	int64_t floor;
 	int64_t ceiling; /* == floor: nothing may be issued yet */
 	int64_t highest; /* highest ceiling ever confirmed or read */
 	int32_t version; /* the next write expects it; -1: expects no node */
-	int64_t czxid;   /* of the node; 0 while unknown */
-	bool reread;     /* a write is in doubt: read before writing again */
+	int64_t czxid; /* of the node; 0 while unknown */
+	bool reread; /* a write is in doubt: read before writing again */
 	struct doubt doubt[WINDOW_DOUBTS];
 	unsigned ndoubts;
 };
@@ -46,13 +46,13 @@ enum write_outcome {
 
 /* What that, or a read after it, says of the window. */
 enum window_news {
-	WINDOW_SAME,      /* nothing changed */
+	WINDOW_SAME, /* nothing changed */
 	WINDOW_CONFIRMED, /* a write of ours stands: ceiling is its */
-	WINDOW_DOUBT,     /* read the mark before anything else */
-	WINDOW_TWIN,      /* another process lives under this name: stop */
-	WINDOW_OTHER,     /* the mark names another owner */
-	WINDOW_GONE,      /* the mark was deleted */
-	WINDOW_BACK,      /* ZooKeeper's data went back */
+	WINDOW_DOUBT, /* read the mark before anything else */
+	WINDOW_TWIN, /* another process lives under this name: stop */
+	WINDOW_OTHER, /* the mark names another owner */
+	WINDOW_GONE, /* the mark was deleted */
+	WINDOW_BACK, /* ZooKeeper's data went back */
 };
 
 /* Starts from a mark as read (version >= 0), or from none (-1). */
@@ -80,8 +80,8 @@ enum window_news window_wrote(struct window *w, struct tag tag,
     enum write_outcome outcome, int32_t version, int64_t czxid);
 
 /* The mark as read again; mark is NULL if there is no node. */
-enum window_news window_read(struct window *w, const struct mark *mark,
-    int32_t version, int64_t czxid);
+enum window_news window_read(
+    struct window *w, const struct mark *mark, int32_t version, int64_t czxid);
 
 /* True if this tick may be issued. */
 bool window_holds(const struct window *w, int64_t tick);
