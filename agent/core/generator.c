@@ -195,6 +195,7 @@ refuse(const struct generator *g, const struct gen_limits *limits,
 		return (GEN_FULL);
 	}
 	out->when = (after_tick < tick_max ? after_tick : tick_max) + 1;
+	out->when = max64(out->when, tick);
 	return (GEN_AFTER);
 }
 

@@ -42,7 +42,7 @@ struct gen_limits {
 enum gen_result {
 	GEN_OK, /* at least one ID granted */
 	GEN_FULL, /* nothing until a later tick is allowed: wait for .when */
-	GEN_AFTER, /* nothing above `after` up to .last: .when is its tick + 1 */
+	GEN_AFTER, /* nothing above `after` up to .last: wait for .when */
 	GEN_END, /* the layout's last tick is used up, or the worker ID does
 		    * not fit its field: nothing, ever */
 };
