@@ -61,13 +61,13 @@ policy_restore() {
 # packages_need PACKAGE...: installs what is missing, needs root only then
 packages_need() {
 	local missing log=$work/apt.log
+	proc_need
 	command -v dpkg-query >/dev/null ||
 	    die "this is no Debian; build by hand: see README.md"
 	missing=$(packages_missing "$@")
 	[ -z "$missing" ] && return 0
 	[ "$(id -u)" = 0 ] || die "as root, once:" \
 	    "apt-get install --no-install-recommends $missing"
-	proc_need
 	say "installing ${missing% }"
 	policy_forbid
 	mkdir -p /usr/share/man/man1 # openjdk's links want it on slim images
@@ -80,12 +80,19 @@ packages_need() {
 	[ $rc = 0 ] || die "apt-get failed (log: $log)"
 }
 
-# Java's installation and firnd (boot ID) read /proc; a bare chroot lacks it.
+# Java's installation, firnd (boot ID) and these scripts read /proc; a bare
+# chroot lacks it.
 proc_need() {
 	[ -e /proc/self/stat ] && return
 	mount -t proc proc /proc 2>/dev/null ||
 	    die "/proc is not mounted, and cannot be mounted from here"
-	say "mounted /proc (it stays)"
+	say "mounted /proc"
+	: >"$work/proc-mounted"
+}
+
+proc_restore() {
+	[ -e "$work/proc-mounted" ] || return 0
+	umount /proc && rm -f "$work/proc-mounted" && say "unmounted /proc"
 }
 
 # ---- the tree ----------------------------------------------------------------
