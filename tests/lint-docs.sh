@@ -1,0 +1,96 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The manuals and the programs say the same: each option, each environment
+# variable and each configuration key (with its default) is in the manual, and
+# the manuals name none that is not there; each function of firn.h is in
+# firn(3).
+: "${FIRN_SRCDIR:=$(dirname "$0")/..}" "${FIRN_BUILD:=.}"
+man=$FIRN_SRCDIR/man
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+unset FIRN_SOCKET FIRN_ZK FIRN_REALM FIRN_CONFIG
+bad=0
+
+# mdoc's "Fl -zk" and "\-\-zk" as --zk, without what is a comment
+plain() {
+	sed -e '/^\.\\"/d' -e 's/\\-/-/g' -e 's/Fl Fl /--/g' -e 's/Fl -/--/g' \
+	    -e 's/\\&//g' "$1"
+}
+
+long_options() {
+	grep -oE '(^|[^A-Za-z0-9-])--[a-z][a-z0-9-]*' | sed 's/.*--/--/' |
+	    sort -u
+}
+
+# same WHAT FILE-IN-PROGRAM FILE-IN-MANUAL MANUAL
+same() {
+	comm -23 "$2" "$3" | sed "s|\$|: $1 not in $4|" | grep . && bad=1
+	comm -13 "$2" "$3" | sed "s|\$|: $1 in $4, not in the program|" |
+	    grep . && bad=1
+	[ -s "$2" ] || { echo "no $1 found for $4"; bad=1; }
+}
+
+for p in firnd.8 firnd.json.5 firn.1 firn.3; do
+	[ -f "$man/$p" ] || { echo "man/$p is missing"; exit 1; }
+done
+
+# ---- firnd -------------------------------------------------------------------
+
+"$FIRN_BUILD/firnd" --help >"$dir/help" 2>&1 ||
+    { echo "firnd --help: exit status $?"; bad=1; }
+long_options <"$dir/help" >"$dir/program"
+plain "$man/firnd.8" | long_options >"$dir/manual"
+same option "$dir/program" "$dir/manual" firnd.8
+grep -oE 'FIRN_[A-Z_]+' "$dir/help" | sort -u >"$dir/program"
+plain "$man/firnd.8" | grep -oE 'FIRN_[A-Z_]+' | sort -u >"$dir/manual"
+same variable "$dir/program" "$dir/manual" firnd.8
+
+# ---- its keys: "name value (source)" -----------------------------------------
+
+echo '{}' >"$dir/empty.json"
+"$FIRN_BUILD/firnd" --config "$dir/empty.json" --check-config >"$dir/keys" ||
+    { echo "firnd --check-config: exit status $?"; bad=1; }
+awk '/^[a-z_]+ / { print $1 }' "$dir/keys" | sort -u >"$dir/program"
+plain "$man/firnd.json.5" |
+    sed -n 's/^\.It [A-Z][a-z] \([a-z_]*\).*/\1/p' | sort -u >"$dir/manual"
+same key "$dir/program" "$dir/manual" firnd.json.5
+# the default stands in the key's own entry
+while read -r key value source; do
+	value=$(echo "$value" | tr -d '"')
+	[ -n "$value" ] && [ "$source" = "(default)" ] || continue
+	plain "$man/firnd.json.5" | awk -v key="$key" '
+	    /^\.It / { on = $3 == key } on' | tr -s ' ,;().\t' '\n' |
+	    grep -qxF -e "$value" -e "$(echo "$value" | tr -s ',;().' '\n' |
+		head -n 1)" ||
+	    { echo "$key: default $value not in firnd.json.5"; bad=1; }
+done <"$dir/keys"
+
+# ---- firn --------------------------------------------------------------------
+
+"$FIRN_BUILD/firn" --help >"$dir/help" 2>&1 ||
+    { echo "firn --help: exit status $?"; bad=1; }
+commands=$(sed -n 's/^  *\(firn \)\{0,1\}\([a-z][a-z]*\) .*/\2/p' \
+    "$dir/help" | sort -u)
+[ "$(echo "$commands" | wc -w)" -ge 7 ] ||
+    { echo "firn --help names few subcommands: $commands"; bad=1; }
+for c in $commands; do
+	"$FIRN_BUILD/firn" "$c" --help >"$dir/one" 2>&1 ||
+	    { echo "firn $c --help: exit status $?"; bad=1; }
+	cat "$dir/one" >>"$dir/help"
+	plain "$man/firn.1" | grep -qE "^\.(It|Ss|Sh|Nm|Ic) .*\b$c\b" ||
+	    { echo "firn $c: not in firn.1"; bad=1; }
+done
+long_options <"$dir/help" >"$dir/program"
+plain "$man/firn.1" | long_options >"$dir/manual"
+same option "$dir/program" "$dir/manual" firn.1
+
+# ---- firn.h ------------------------------------------------------------------
+
+sed -n 's/^\t\(firn_[a-z0-9_]*\);$/\1/p' "$FIRN_SRCDIR/client/libfirn.map" |
+    sort -u >"$dir/program"
+plain "$man/firn.3" | grep -oE '\bfirn_[a-z0-9_]+' |
+    grep -vxE 'firn_(options|layout|parts|format|h)' | sort -u >"$dir/manual"
+same function "$dir/program" "$dir/manual" firn.3
+
+[ $bad = 0 ] && echo "manuals and programs agree"
+exit $bad
