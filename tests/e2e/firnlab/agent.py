@@ -109,7 +109,8 @@ class Agent:
                           % (self.name, what, seen['doc'], self.tail()), 0.1)
 
     def refuses(self, reason, seconds):
-        """Waits until it refuses for this reason."""
+        """Waits until it refuses for this reason (without a claim so far,
+        the state is `claiming`)."""
         return self.wait_status(
-            lambda d: d['state'] == 'refusing' and d['reason'] == reason,
-            seconds, 'refuses with ' + reason)
+            lambda d: d['state'] in ('refusing', 'claiming')
+            and d['reason'] == reason, seconds, 'refuses with ' + reason)

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""kill -9, SIGSTOP, and two agents sure of the same worker ID."""
+import time
+
+import pytest
+
+from firnlab import wait
+from firnlab.agent import QUICK
+from firnlab.load import check, numbers
+
+
+def loads_on(lab, agents, **options):
+    """Two kinds of application on each agent: single IDs and hundreds."""
+    options.setdefault('timeout', 5000)
+    loads = []
+    for agent in agents:
+        loads.append(lab.load(agent, threads=2, rate=1000, **options))
+        loads.append(lab.load(agent, mode='many', batch=200, rate=100,
+                              **options))
+    for load in loads:
+        load.takes(100)
+    return loads
+
+
+@pytest.mark.parametrize('kills', [
+    pytest.param(3, marks=pytest.mark.short), 30])
+def test_killed_agents_come_back_and_no_call_fails(lab, kills):
+    """kill -9 in a loop under load: none twice, no call with a 5 s deadline
+    fails."""
+    realm = lab.realm()
+    agents = [lab.agent(realm, conf=QUICK).start() for _ in range(3)]
+    for agent in agents:
+        agent.serving()
+    loads = loads_on(lab, agents)
+    seen = set()
+    for i in range(kills):
+        agent = agents[i % 3]
+        seen.add(agent.worker())
+        agent.kill()
+        agent.up()
+        assert agent.process.running()
+    for load in loads:
+        load.takes(100)
+    for load in loads:
+        result = load.stop()
+        assert result['failed'] == 0, result
+    found = check(loads, ttl=1000, lead=5)
+    assert len(found['workers']) >= min(kills, 3)
+    assert set(found['workers']) >= {a.worker() for a in agents}
+    # claims of the dead go with their sessions; those of the living stay
+    realm.settles(agents, 30)
+
+
+@pytest.mark.short
+def test_stopped_past_its_session_it_keeps_its_id(lab):
+    """SIGSTOP past the session while others take load, SIGCONT: none twice,
+    and whom the mark names stays."""
+    realm = lab.realm()
+    agents = [lab.agent(realm, conf=QUICK).start() for _ in range(3)]
+    for agent in agents:
+        agent.serving()
+    workers = [a.worker() for a in agents]
+    loads = loads_on(lab, agents, pause=1)
+    frozen = agents[0]
+    old_claim = frozen.status()['claim']
+    frozen.freeze()
+    wait.until(lambda: old_claim not in realm.claims(), 20,
+               'the claim goes with its session')
+    for load in loads[2:]:
+        load.takes(500)
+    frozen.thaw()
+    frozen.serving()
+    for load in loads:
+        load.takes(500)
+    new_claim = frozen.wait_status(
+        lambda d: d['claim'] not in (None, old_claim), 20,
+        'a new claim')['claim']
+    assert '-w%04d-' % workers[0] in new_claim
+    assert realm.settles(agents) == workers
+    for load in loads[2:]:
+        assert load.stop()['failed'] == 0
+    for load in loads[:2]:
+        load.stop()
+    check(loads, workers=numbers(workers))
+
+
+def test_stopped_past_its_window_another_has_its_id(lab):
+    """Only two worker IDs: a newcomer takes over the one of the stopped
+    agent, which wakes sure of it, and its applications with it."""
+    realm = lab.realm('--first', '--workers', '0-1')
+    conf = dict(QUICK, session_ms=2000, reserve_ms=4000)
+    agents = [lab.agent(realm, conf=conf).start() for _ in range(2)]
+    for agent in agents:
+        agent.serving()
+    loads = loads_on(lab, agents)
+    frozen, other = agents
+    lost = frozen.worker()
+    frozen.freeze()
+    newcomer = lab.agent(realm, conf=conf).up(30)
+    assert newcomer.worker() == lost
+    more = loads_on(lab, [newcomer])
+    for load in more:
+        load.takes(500)
+    frozen.thaw()
+    # both IDs are taken: it has none, says so, and waits for one
+    frozen.wait_status(lambda d: d['state'] != 'serving' and d['reason']
+                       in ('no_claim', 'window_spent'), 20, 'no ID')
+    for load in more:
+        load.takes(500)
+    assert newcomer.worker() == lost
+    other_worker = other.worker()
+    other.end()
+    frozen.serving(40)
+    assert frozen.worker() == other_worker
+    for load in loads[:2]:
+        load.takes(100)
+    for load in loads + more:
+        load.stop()
+    check(loads + more, workers='0-1')
+
+
+def same_worker(lab, conf):
+    realm = lab.realm()
+    env = {'FIRN_TEST_WORKER': '7'}
+    agents = [lab.agent(realm, conf=conf, testing=True, env=env).start()
+              for _ in range(2)]
+    return realm, agents
+
+
+@pytest.mark.short
+def test_two_agents_on_one_id_that_never_withdraw(lab):
+    """The mark alone decides: none twice, whatever both believe."""
+    conf = dict(QUICK, renew_ms=500, op_deadline_ms=400, reserve_ms=2000)
+    realm, agents = same_worker(lab, conf)
+    loads = [lab.load(a, threads=2, rate=2000, timeout=200) for a in agents]
+    end = time.monotonic() + 12
+    wait.until(lambda: time.monotonic() > end, 15, 'twelve seconds', 0.2)
+    ids = [load.ids() for load in loads]
+    assert all(n > 0 for n in ids), 'one of them never served: %s' % ids
+    for load in loads:
+        load.stop()
+    found = check(loads, workers=7)
+    assert found['ids'] >= sum(ids)
+    versions = realm.marks()[7]['stat'].version
+    assert versions > 10, 'they hardly wrote: no contest'
+
+
+@pytest.mark.short
+def test_two_processes_under_one_claim_name(lab):
+    """A copy of an agent's memory: one of the two stops at its first renewal,
+    and no ID is given out twice after that."""
+    realm = lab.realm()
+    conf = dict(QUICK, renew_ms=2000)
+    memory = lab.dir + '/memory'
+    first = lab.agent(realm, conf=conf, testing=True,
+                      env={'FIRN_TEST_TWIN': memory})
+    first.up()
+    worker = first.worker()
+    load = lab.load(first, rate=1000, timeout=5000)
+    wait.until(lambda: first.process.running() and exists(memory), 20,
+               'the memory is written')
+    second = lab.agent(realm, conf=conf, testing=True,
+                       env={'FIRN_TEST_TWIN_OF': memory}).start()
+    apart = wait.until(
+        lambda: both_apart(first, second), 30,
+        lambda: 'two worker IDs: %s and %s\n%s' % (
+            first.status(), second.status(), second.tail()))
+    assert worker in apart
+    more = [lab.load(a, rate=1000, timeout=5000, seconds=2)
+            for a in (first, second)]
+    for one in more:
+        one.finish()
+    load.stop()
+    check([load] + more)
+    realm.settles([first, second], 30)
+
+
+def exists(path):
+    try:
+        with open(path, 'rb'):
+            return True
+    except FileNotFoundError:
+        return False
+
+
+def both_apart(*agents):
+    docs = [a.status() for a in agents]
+    if any(d.get('state') != 'serving' for d in docs):
+        return None
+    workers = [int(d['worker']) for d in docs]
+    return workers if len(set(workers)) == len(workers) else None
