@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * listener - the agent's socket in the file system: one instance, the right
+ * owner and mode from birth, and accept.
+ *
+ * Invariant: whatever appears at the path listens already, with its final
+ * mode and group; it is put there and taken away only under the lock
+ * PATH.lock, which is held for life and never replaced.
+ */
+#ifndef LISTENER_H
+#define LISTENER_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct event_base;
+struct listener;
+
+/* It is bound as PATH.new, which must fit sockaddr_un too. */
+#define LISTENER_PATH_MAX 103
+#define LISTENER_ERROR_MAX 320
+
+struct listener_conf {
+	const char *path;
+	const char *mode; /* octal digits, such as "0660" */
+	const char *group; /* a name or a number; "": the process's own */
+	int backoff_ms; /* pause of accept when descriptors run out */
+};
+
+struct listener_error {
+	char text[LISTENER_ERROR_MAX]; /* one line: what, where, why */
+};
+
+/* Who is at the other end, by SO_PEERCRED. */
+struct listener_peer {
+	uid_t uid;
+	gid_t gid;
+	pid_t pid; /* 0: of another PID namespace */
+};
+
+/* Takes the descriptor over. */
+typedef void listener_fn(void *arg, int fd, const struct listener_peer *peer);
+
+/*
+ * Listens, but does not accept yet.  Returns 0, or the status to exit with:
+ * 78 for what only an editor can mend, else 1.
+ */
+__attribute__((warn_unused_result)) int listener_open(struct listener **out,
+    struct event_base *base, const struct listener_conf *conf,
+    struct listener_error *err);
+
+/* Accepts from now on; -1: out of memory. */
+__attribute__((warn_unused_result)) int listener_start(
+    struct listener *l, listener_fn *fn, void *arg);
+
+/*
+ * Listens no more and removes the socket, if it is still the own one.  The
+ * lock is kept.  May be called twice.
+ */
+void listener_stop(struct listener *l);
+
+/* Stops, gives the lock up.  NULL is fine. */
+void listener_close(struct listener *l);
+
+/* True while accept pauses for want of descriptors. */
+bool listener_starved(const struct listener *l);
+
+#endif
