@@ -22,7 +22,16 @@ typedef void mailbox_overflow_fn(void *arg);
 
 struct mailbox *mailbox_open(struct event_base *base, size_t slots,
     size_t msg_size, mailbox_fn *fn, mailbox_overflow_fn *overflow, void *arg);
+
+/*
+ * The loop's thread, also from within fn; nobody posts any more, which the
+ * caller sees to.  What was not taken is dropped without a word: messages
+ * that own memory are taken first.
+ */
 void mailbox_close(struct mailbox *m);
+
+/* The loop's thread: the next message now, not by fn.  False: none. */
+bool mailbox_take(struct mailbox *m, void *msg);
 
 /* Any thread.  False if the ring was full (the loop will hear of it). */
 bool mailbox_post(struct mailbox *m, const void *msg);

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * log - lines for people on standard error.
+ *
+ * Invariant: a line is one write(2), printable ASCII whatever was passed in,
+ * and never waits for a reader that is stuck: such lines are counted and the
+ * count is told with the next one that fits.  Any thread may log.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "log.h"
+
+#define LINE_MAX_BYTES 1024
+#define FATAL_WAIT_MS 1000
+
+static const struct {
+	const char *name;
+	int priority; /* syslog's */
+} levels[] = {
+	[LOG_LEVEL_DEBUG] = { "debug", 7 },
+	[LOG_LEVEL_INFO] = { "info", 6 },
+	[LOG_LEVEL_WARN] = { "warn", 4 },
+	[LOG_LEVEL_ERROR] = { "error", 3 },
+};
+
+static _Atomic enum log_level lowest_level = LOG_LEVEL_INFO;
+static atomic_bool under_journal;
+static atomic_ulong lost_lines;
+
+struct line {
+	char text[LINE_MAX_BYTES];
+	size_t used;
+	bool cut;
+};
+
+/* The journal tells its stream's inode, since stderr may lead elsewhere. */
+static bool
+stderr_is_journal(void)
+{
+	const char *stream = getenv("JOURNAL_STREAM");
+	struct stat st;
+	uintmax_t dev, ino;
+	char end;
+
+	if (stream == NULL || fstat(STDERR_FILENO, &st) == -1)
+		return (false);
+	if (sscanf(stream, "%" SCNuMAX ":%" SCNuMAX "%c", &dev, &ino, &end) !=
+	    2)
+		return (false);
+	return (dev == (uintmax_t)st.st_dev && ino == (uintmax_t)st.st_ino);
+}
+
+void
+log_open(enum log_level lowest)
+{
+	int saved_errno = errno;
+
+	under_journal = stderr_is_journal();
+	log_set_level(lowest);
+	errno = saved_errno;
+}
+
+void
+log_set_level(enum log_level lowest)
+{
+	lowest_level = lowest;
+}
+
+int
+log_level_parse(const char *name, enum log_level *out)
+{
+	for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++) {
+		if (strcmp(name, levels[i].name) == 0) {
+			*out = (enum log_level)i;
+			return (0);
+		}
+	}
+	return (-1);
+}
+
+/* What does not fit is cut; room for "...\n" is always kept. */
+static void
+line_add(struct line *l, const char *bytes, size_t n)
+{
+	if (l->cut || n > sizeof(l->text) - strlen("...\n") - l->used) {
+		l->cut = true;
+		return;
+	}
+	memcpy(l->text + l->used, bytes, n);
+	l->used += n;
+}
+
+/* Names and data of other people reach the log; terminals obey bytes. */
+static void
+line_add_text(struct line *l, const char *text)
+{
+	for (const char *p = text; *p != '\0'; p++) {
+		unsigned char c = (unsigned char)*p;
+		char escaped[5];
+
+		if (c >= 0x20 && c < 0x7f) {
+			line_add(l, p, 1);
+		} else if (c == '\n') {
+			line_add(l, "\\n", 2);
+		} else {
+			(void)snprintf(escaped, sizeof(escaped), "\\x%02x", c);
+			line_add(l, escaped, 4);
+		}
+	}
+}
+
+static void
+line_add_head(struct line *l, const char *name, int priority)
+{
+	char head[64];
+	struct timespec now = { 0 };
+	struct tm tm;
+
+	if (under_journal) {
+		(void)snprintf(head, sizeof(head), "<%d>", priority);
+		line_add(l, head, strlen(head));
+		return;
+	}
+	(void)clock_gettime(CLOCK_REALTIME, &now);
+	if (gmtime_r(&now.tv_sec, &tm) != NULL &&
+	    strftime(head, sizeof(head), "%Y-%m-%dT%H:%M:%S", &tm) > 0)
+		line_add(l, head, strlen(head));
+	(void)snprintf(head, sizeof(head),
+	    ".%03dZ %s: ", (int)(now.tv_nsec / 1000000), name);
+	line_add(l, head, strlen(head));
+}
+
+static bool
+line_write(struct line *l, int wait_ms)
+{
+	struct pollfd pfd = { .fd = STDERR_FILENO, .events = POLLOUT };
+	ssize_t n;
+
+	if (l->cut) {
+		memcpy(l->text + l->used, "...", 3);
+		l->used += 3;
+	}
+	l->text[l->used++] = '\n';
+	if (poll(&pfd, 1, wait_ms) == 0)
+		return (false);
+	do
+		n = write(STDERR_FILENO, l->text, l->used);
+	while (n == -1 && errno == EINTR);
+	return (n != -1 || errno != EAGAIN);
+}
+
+static void
+tell_lost(unsigned long lost)
+{
+	struct line l = { .used = 0 };
+	char text[64];
+
+	line_add_head(
+	    &l, levels[LOG_LEVEL_WARN].name, levels[LOG_LEVEL_WARN].priority);
+	(void)snprintf(text, sizeof(text),
+	    "%lu log lines lost: the reader is stuck", lost);
+	line_add_text(&l, text);
+	if (!line_write(&l, 0))
+		lost_lines += lost;
+}
+
+static void
+put(const char *name, int priority, int wait_ms, const char *text,
+    const char *cause)
+{
+	struct line l = { .used = 0 };
+	unsigned long lost = atomic_exchange(&lost_lines, 0);
+
+	if (lost > 0)
+		tell_lost(lost);
+	line_add_head(&l, name, priority);
+	line_add_text(&l, text);
+	if (cause != NULL) {
+		line_add_text(&l, ": ");
+		line_add_text(&l, cause);
+	}
+	if (!line_write(&l, wait_ms))
+		lost_lines++;
+}
+
+static void vlog(enum log_level level, int error, const char *fmt, va_list ap)
+    __attribute__((format(printf, 3, 0)));
+
+/* error: an errno to explain, or 0. */
+static void
+vlog(enum log_level level, int error, const char *fmt, va_list ap)
+{
+	char text[LINE_MAX_BYTES], why[128];
+	const char *cause = NULL;
+
+	if (level < lowest_level)
+		return;
+	if (vsnprintf(text, sizeof(text), fmt, ap) < 0)
+		(void)snprintf(text, sizeof(text), "(bad format) %s", fmt);
+	if (error != 0)
+		cause = strerror_r(error, why, sizeof(why));
+	put(levels[level].name, levels[level].priority, 0, text, cause);
+}
+
+#define VLOG(level, error)                       \
+	do {                                     \
+		int saved_errno = errno;         \
+		va_list ap;                      \
+		va_start(ap, fmt);               \
+		vlog((level), (error), fmt, ap); \
+		va_end(ap);                      \
+		errno = saved_errno;             \
+	} while (0)
+
+void
+log_debug(const char *fmt, ...)
+{
+	VLOG(LOG_LEVEL_DEBUG, 0);
+}
+
+void
+log_info(const char *fmt, ...)
+{
+	VLOG(LOG_LEVEL_INFO, 0);
+}
+
+void
+log_warn(const char *fmt, ...)
+{
+	VLOG(LOG_LEVEL_WARN, saved_errno);
+}
+
+void
+log_warnx(const char *fmt, ...)
+{
+	VLOG(LOG_LEVEL_WARN, 0);
+}
+
+void
+log_error(const char *fmt, ...)
+{
+	VLOG(LOG_LEVEL_ERROR, 0);
+}
+
+void
+log_fatal(int status, const char *fmt, ...)
+{
+	char text[LINE_MAX_BYTES];
+	va_list ap;
+
+	va_start(ap, fmt);
+	if (vsnprintf(text, sizeof(text), fmt, ap) < 0)
+		(void)snprintf(text, sizeof(text), "(bad format) %s", fmt);
+	va_end(ap);
+	put("fatal", 2, FATAL_WAIT_MS, text, NULL);
+	exit(status);
+}
