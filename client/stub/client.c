@@ -1,0 +1,470 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * client - the public functions of a handle, and the way of a cached ID.
+ *
+ * Invariant: an ID reaches a caller only from the part of its own thread, or
+ * from the stock under the latch; both lie in pages that a fork wipes.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "refill.h"
+
+#define DEFAULT_SOCKET "/run/firn/firn.sock"
+#define DEFAULT_TIMEOUT_MS 1000
+#define DEFAULT_TTL_MS 1000
+#define SWEEP_NS INT64_C(100000000)
+
+/* ---- the thread's part ---- */
+
+/*
+ * Where this thread's part of a handle lies.  Only a hint: thread-local
+ * storage is not wiped by a fork, so the part's owner word, which is, decides.
+ * A serial is never used twice, so a hint never leads into a closed handle.
+ */
+struct hint {
+	uint64_t serial;
+	uint64_t token;
+	struct part *part;
+};
+
+#define HINTS 4 /* handles that one thread uses by turns at full speed */
+
+static _Thread_local struct hint hints[HINTS]
+    __attribute__((tls_model("initial-exec")));
+
+static inline struct part *
+part_mine(const struct firn *f)
+{
+	const struct hint *h = &hints[f->serial % HINTS];
+
+	if (h->serial == f->serial && part_get(h->part->owner) == h->token)
+		return (h->part);
+	return (NULL);
+}
+
+/* The part that this thread has under another hint, or a free one. */
+static struct part *
+part_find(struct shared *sh, int32_t tid, bool *known)
+{
+	struct part *unused = NULL;
+
+	for (size_t i = 0; i < HANDLE_PARTS; i++) {
+		struct part *p = &sh->parts[i];
+
+		if (part_get(p->owner) == 0) {
+			if (unused == NULL)
+				unused = p;
+			break; /* parts are taken in order and stay taken */
+		}
+		if (part_get(p->tid) == tid) {
+			*known = true;
+			return (p);
+		}
+	}
+	return (unused);
+}
+
+/* A part whose thread has ended; looked for now and then only. */
+static struct part *
+part_sweep(struct shared *sh, int64_t now_ns)
+{
+	if (sh->swept_ns != 0 && now_ns - sh->swept_ns < SWEEP_NS)
+		return (NULL);
+	sh->swept_ns = now_ns;
+	for (size_t i = 0; i < HANDLE_PARTS; i++) {
+		/* signal 0 is none: it asks whether the thread is there */
+		if (syscall(SYS_tgkill, sh->pid, part_get(sh->parts[i].tid),
+			0) == -1 &&
+		    errno == ESRCH)
+			return (&sh->parts[i]);
+	}
+	return (NULL);
+}
+
+/*
+ * The thread's part, with the latch held.  NULL: all are in use, or this is
+ * a child that shares our memory (its threads' numbers say nothing here); such
+ * a caller takes from the stock, under the latch.
+ */
+static struct part *
+part_claim_mine(struct firn *f, int64_t now_ns)
+{
+	struct shared *sh = f->shared;
+	int32_t tid = (int32_t)syscall(SYS_gettid);
+	struct part *p;
+	bool known = false;
+
+	if (!f->cached || sh->pid != getpid())
+		return (NULL);
+	p = part_find(sh, tid, &known);
+	if (p == NULL)
+		p = part_sweep(sh, now_ns);
+	if (p == NULL)
+		return (NULL);
+	if (!known)
+		part_claim(p, atomic_fetch_add(&f->tokens, 1) + 1, tid);
+	hints[f->serial % HINTS] = (struct hint){
+		.serial = f->serial,
+		.token = part_get(p->owner),
+		.part = p,
+	};
+	return (p);
+}
+
+/* ---- whose memory ---- */
+
+/*
+ * Where the kernel does not wipe: a child finds its parent's state, nothing
+ * of which is its own, and empties it before anything else.  Whether it
+ * shares that memory (vfork) cannot be told here; such a child may only exec.
+ */
+static void
+handle_own(struct firn *f)
+{
+	uint64_t pid = (uint64_t)getpid(), seen;
+
+	while ((seen = atomic_load(&f->home)) != pid * 2) {
+		if (seen == pid * 2 + 1) {
+			sched_yield(); /* another thread is at it */
+		} else if (atomic_compare_exchange_strong(
+			       &f->home, &seen, pid * 2 + 1)) {
+			memset(f->shared, 0, sizeof(*f->shared));
+			atomic_store(&f->home, pid * 2);
+		}
+	}
+}
+
+void
+handle_enter(struct firn *f)
+{
+	struct shared *sh = f->shared;
+
+	if (!f->cached)
+		handle_own(f);
+	latch_lock(&sh->latch);
+	if (sh->generation != 0)
+		return;
+	/* new, or wiped: the socket, if there is one, is the parent's */
+	transport_disown(&f->socket);
+	sh->generation = atomic_fetch_add(&f->generations, 1) + 1;
+	sh->pid = getpid();
+}
+
+void
+handle_leave(struct firn *f)
+{
+	latch_unlock(&f->shared->latch);
+}
+
+/* ---- the way of an ID that needs the latch ---- */
+
+static size_t
+take_from_stock(struct shared *sh, uint64_t *ids, size_t n)
+{
+	uint64_t waiters = atomic_load(&sh->latch.waiters);
+	uint64_t most = sh->batch.left;
+	size_t got;
+
+	/* who takes many leaves one for each thread that waits for one */
+	if (n > 1 && waiters > 0)
+		most = most > waiters ? most - waiters : (most > 0 ? 1 : 0);
+	got = batch_take(&sh->batch, ids, n < most ? n : (size_t)most);
+	sh->demand.used += got;
+	return (got);
+}
+
+/* Takes what memory has.  `fresh`: the stock's age was just measured. */
+static size_t
+take_cached(struct firn *f, uint64_t *ids, size_t n, bool fresh)
+{
+	struct shared *sh = f->shared;
+	struct moment now = moment_now();
+	struct part *p = part_mine(f);
+	uint64_t left;
+	size_t got = 0;
+
+	if (p == NULL)
+		p = part_claim_mine(f, now.mono_ns);
+	/* the part first: what it holds is below all that the stock holds */
+	if (p != NULL && part_get(p->left) > 0 && part_young(p, &now))
+		got = part_take_many(p, ids, n);
+	if (!fresh)
+		batch_trim(&sh->batch, sh->generation, &now);
+	got += take_from_stock(sh, ids + got, n - got);
+	left = sh->batch.left;
+	if (p != NULL && part_get(p->left) == 0 && n == 1)
+		batch_share(&sh->batch, p, &now);
+	sh->demand.used += left - sh->batch.left;
+	return (got);
+}
+
+/*
+ * Cancellation is put off while the latch or the transport is in use: for
+ * timeout_ms at most, and less than that for all who wait.
+ */
+static int
+take(struct firn *f, uint64_t *ids, size_t n, size_t *got, bool patient)
+{
+	struct call c = { .goal = REFILL_IDS, .patient = patient };
+	size_t done = 0;
+	int state, rc = FIRN_OK;
+
+	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	handle_enter(f);
+	for (;;) {
+		done += take_cached(f, ids + done, n - done, c.fresh);
+		if (done == n)
+			break;
+		c.fresh = false;
+		c.need = n - done < f->max_batch ? (uint32_t)(n - done)
+						 : f->max_batch;
+		rc = refill(f, &c);
+		if (rc != FIRN_OK)
+			break;
+	}
+	refill_ahead(f);
+	handle_leave(f);
+	(void)pthread_setcancelstate(state, NULL);
+	*got = done;
+	return (done > 0 ? FIRN_OK : rc);
+}
+
+/* The part, if its IDs may be given out now. */
+static inline struct part *
+part_ready(const struct firn *f)
+{
+	struct part *p = part_mine(f);
+	struct moment now;
+
+	if (p == NULL)
+		return (NULL);
+	now.mono_ns = clock_ns(CLOCK_MONOTONIC_COARSE);
+	if (__builtin_expect(part_seen(p, now.mono_ns), 1))
+		return (p);
+	now.real_ns = clock_ns(CLOCK_REALTIME_COARSE);
+	return (part_young(p, &now) ? p : NULL);
+}
+
+static int
+next_slowly(struct firn *f, uint64_t *id, bool patient)
+{
+	size_t got;
+
+	return (take(f, id, 1, &got, patient));
+}
+
+int
+firn_next(struct firn *f, uint64_t *id)
+{
+	struct part *p;
+
+	if (f == NULL || id == NULL)
+		return (FIRN_EINVAL);
+	p = part_ready(f);
+	if (__builtin_expect(p != NULL && part_take(p, id), 1))
+		return (FIRN_OK);
+	return (next_slowly(f, id, true));
+}
+
+int
+firn_try_next(struct firn *f, uint64_t *id)
+{
+	struct part *p;
+
+	if (f == NULL || id == NULL)
+		return (FIRN_EINVAL);
+	p = part_ready(f);
+	if (p != NULL && part_take(p, id))
+		return (FIRN_OK);
+	return (next_slowly(f, id, false));
+}
+
+int
+firn_next_many(struct firn *f, uint64_t *ids, size_t n, size_t *got)
+{
+	struct part *p;
+	size_t done = 0, more = 0;
+	int rc;
+
+	if (got != NULL)
+		*got = 0;
+	if (f == NULL || got == NULL || (ids == NULL && n > 0))
+		return (FIRN_EINVAL);
+	if (n == 0)
+		return (FIRN_OK);
+	p = part_ready(f);
+	if (p != NULL)
+		done = part_take_many(p, ids, n);
+	if (done == n) {
+		*got = done;
+		return (FIRN_OK);
+	}
+	rc = take(f, ids + done, n - done, &more, true);
+	*got = done + more;
+	return (*got > 0 ? FIRN_OK : rc);
+}
+
+/* ---- what else a handle can be asked ---- */
+
+int
+firn_poll_fd(struct firn *f, short *events)
+{
+	int fd = FIRN_EAWAY;
+
+	if (f == NULL || events == NULL)
+		return (FIRN_EINVAL);
+	handle_enter(f);
+	if (f->shared->transport.connected && transport_owns(&f->socket)) {
+		fd = f->socket.fd;
+		*events = transport_events(&f->shared->transport);
+	}
+	handle_leave(f);
+	return (fd);
+}
+
+int
+firn_get_layout(struct firn *f, struct firn_layout *out)
+{
+	struct call c = { .goal = REFILL_LAYOUT, .patient = true };
+	int state, rc = FIRN_OK;
+
+	if (f == NULL || out == NULL)
+		return (FIRN_EINVAL);
+	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	handle_enter(f);
+	while (rc == FIRN_OK && !atomic_load(&f->contract_known))
+		rc = refill(f, &c);
+	handle_leave(f);
+	(void)pthread_setcancelstate(state, NULL);
+	if (rc == FIRN_OK)
+		*out = f->contract.layout;
+	return (rc);
+}
+
+int
+firn_why(struct firn *f, char *buf, size_t n)
+{
+	char why[HANDLE_WHY_MAX];
+	size_t len, k;
+
+	if (f == NULL || (buf == NULL && n > 0))
+		return (FIRN_EINVAL);
+	handle_enter(f);
+	memcpy(why, f->shared->why, sizeof(why));
+	handle_leave(f);
+	len = strlen(why);
+	if (n > 0) {
+		k = len < n - 1 ? len : n - 1;
+		memcpy(buf, why, k);
+		buf[k] = '\0';
+	}
+	return ((int)len);
+}
+
+/* ---- open and close ---- */
+
+/* A string option, its environment variable, or the default. */
+static bool
+option_string(char *to, size_t size, const char *given, const char *variable,
+    const char *fallback)
+{
+	const char *text = given;
+
+	if (text == NULL) {
+		text = secure_getenv(variable);
+		if (text == NULL || *text == '\0')
+			text = fallback;
+	} else if (*text == '\0') {
+		return (false);
+	}
+	if (strlen(text) >= size)
+		return (false);
+	memcpy(to, text, strlen(text) + 1);
+	return (true);
+}
+
+/* A newer caller's options: what this library does not know must be unset. */
+static bool
+options_understood(const struct firn_options *o)
+{
+	const unsigned char *byte = (const unsigned char *)o;
+
+	if (o->size < sizeof(*o))
+		return (false);
+	for (size_t i = sizeof(*o); i < o->size; i++) {
+		if (byte[i] != 0)
+			return (false);
+	}
+	return (o->max_batch <= WIRE_COUNT_MAX);
+}
+
+static bool
+options_apply(struct firn *f, const struct firn_options *opt)
+{
+	struct firn_options o = { .size = (uint32_t)sizeof(o) };
+
+	if (opt != NULL) {
+		if (!options_understood(opt))
+			return (false);
+		o = *opt;
+	}
+	f->timeout_ms = o.timeout_ms > 0 ? o.timeout_ms : DEFAULT_TIMEOUT_MS;
+	f->ttl_ms = o.ttl_ms > 0 ? o.ttl_ms : DEFAULT_TTL_MS;
+	f->max_batch = o.max_batch > 0 ? o.max_batch : WIRE_COUNT_MAX;
+	return (option_string(f->path, sizeof(f->path), o.socket, "FIRN_SOCKET",
+		    DEFAULT_SOCKET) &&
+		option_string(
+		    f->realm, sizeof(f->realm), o.realm, "FIRN_REALM", ""));
+}
+
+int
+firn_open(struct firn **out, const struct firn_options *opt)
+{
+	static _Atomic uint64_t serials;
+	struct timespec res = { 0 };
+	struct firn *f;
+	void *pages;
+
+	if (out == NULL)
+		return (FIRN_EINVAL);
+	f = aligned_alloc(_Alignof(struct firn), sizeof(*f));
+	if (f == NULL)
+		return (FIRN_ENOMEM);
+	memset(f, 0, sizeof(*f));
+	if (!options_apply(f, opt)) {
+		free(f);
+		return (FIRN_EINVAL);
+	}
+	pages = mmap(NULL, sizeof(struct shared), PROT_READ | PROT_WRITE,
+	    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (pages == MAP_FAILED) {
+		free(f);
+		return (FIRN_ENOMEM);
+	}
+	f->shared = pages;
+	f->cached = madvise(pages, sizeof(struct shared), MADV_WIPEONFORK) == 0;
+	f->serial = atomic_fetch_add(&serials, 1) + 1;
+	f->home = (uint64_t)getpid() * 2;
+	f->socket.fd = -1;
+	clock_getres(CLOCK_MONOTONIC_COARSE, &res);
+	f->coarse_ns = (int64_t)res.tv_sec * 1000000000 + res.tv_nsec;
+	*out = f;
+	return (FIRN_OK);
+}
+
+void
+firn_close(struct firn *f)
+{
+	if (f == NULL)
+		return;
+	transport_disown(&f->socket);
+	munmap(f->shared, sizeof(*f->shared));
+	free(f);
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * handle - what is behind `struct firn *`, in two pieces.
+ *
+ * Invariant: whatever must not be in two processes (IDs, locks, requests under
+ * way) lies in struct shared, in pages that the kernel hands to a fork child
+ * as zeros.  Outside lie constants, and what must survive: the highest ID
+ * received and counters that only go up.
+ */
+#ifndef HANDLE_H
+#define HANDLE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <time.h>
+
+#include "batch.h"
+#include "firn-wire.h"
+#include "firn.h"
+#include "latch.h"
+#include "random.h"
+#include "transport.h"
+
+#define HANDLE_PARTS 64
+#define HANDLE_WHY_MAX 512
+
+/* Wiped by fork; all-zero is its first state, also in the parent. */
+struct shared {
+	struct latch latch; /* covers all below but the parts */
+	uint64_t generation; /* 0: nothing was done here yet */
+	pid_t pid; /* of the process that began this generation */
+	bool leading; /* one thread is at the transport; others wait */
+	bool pause_firm; /* firn_try_next() keeps to the pause, too */
+	int64_t pause_until_ns; /* do not try before; CLOCK_MONOTONIC */
+	int trouble; /* error of a call whose deadline comes now */
+	unsigned losses; /* connections lost or not made, in a row */
+	unsigned faults; /* replies that were not the protocol, in a row */
+	unsigned late; /* replies older than the ttl, in a row */
+	bool verified; /* this connection has shown the right contract */
+	int64_t swept_ns; /* when parts of ended threads were last sought */
+	struct demand demand;
+	struct batch batch;
+	struct random_pool pool;
+	struct transport transport;
+	char why[HANDLE_WHY_MAX];
+	struct part parts[HANDLE_PARTS];
+};
+
+struct firn {
+	uint64_t serial; /* no other handle of this process ever had it */
+	struct shared *shared;
+	bool cached; /* the kernel wipes: IDs may be kept */
+	uint32_t timeout_ms, ttl_ms, max_batch;
+	int64_t coarse_ns; /* resolution of the coarse clocks */
+	char path[TRANSPORT_PATH_MAX];
+	char realm[WIRE_REALM_MAX]; /* "": any */
+
+	/* written below, so apart from what every call reads */
+	_Atomic uint64_t after __attribute__((aligned(64)));
+	_Atomic uint64_t generations, tokens;
+	_Atomic uint64_t home; /* without wiping: whose memory this is */
+	struct transport_socket socket;
+	atomic_bool contract_known; /* then contract is a constant */
+	struct wire_contract contract;
+};
+
+/* Takes the latch, having made the state this process's own. */
+void handle_enter(struct firn *f);
+void handle_leave(struct firn *f);
+
+static inline int64_t
+clock_ns(clockid_t id)
+{
+	struct timespec ts;
+
+	clock_gettime(id, &ts);
+	return ((int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec);
+}
+
+static inline struct moment
+moment_now(void)
+{
+	return ((struct moment){
+	    .mono_ns = clock_ns(CLOCK_MONOTONIC_COARSE),
+	    .real_ns = clock_ns(CLOCK_REALTIME_COARSE),
+	});
+}
+
+#endif
