@@ -200,8 +200,7 @@ clock_follow(struct clock *c, const struct instant *now)
 	int64_t diff = sub_sat(now->wall.ns, own_ns(c, now));
 	int64_t gap = certain_ns(diff, now->error_ns);
 
-	if (c->verdict != CLOCK_BACK && gap > 0)
-		raise_to(c, now, add_sat(own_ns(c, now), gap));
+	raise_to(c, now, add_sat(own_ns(c, now), gap));
 	(void)clock_observe(c, now);
 }
 

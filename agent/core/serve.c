@@ -134,15 +134,6 @@ refuse(struct serve *s, struct serve_answer *out, enum gate_reason reason,
 	s->last_reason = reason;
 }
 
-static void
-refuse_clock_back(
-    struct serve *s, const struct clock *clk, struct serve_answer *out)
-{
-	int64_t left = clock_back_ms(clk);
-
-	refuse(s, out, GATE_CLOCK_BACK, left > 0 ? left : 1, left);
-}
-
 static int64_t
 max64(int64_t a, int64_t b)
 {
@@ -178,7 +169,8 @@ refuse_gate(struct serve *s, const struct view *v, const struct clock *clk,
 		refuse(s, out, reason, RETRY_DRAINING_MS, 0);
 		return;
 	case GATE_CLOCK_BACK:
-		refuse_clock_back(s, clk, out);
+		ms = clock_back_ms(clk);
+		refuse(s, out, reason, ms, ms);
 		return;
 	case GATE_CLOCK_AHEAD:
 		refuse(s, out, reason, 0, clk->diff_ns / NS_PER_MS);
@@ -230,12 +222,13 @@ answer_after(struct serve *s, const struct view *v, int64_t tick,
 {
 	int64_t ms = ns_to_ms_up(wait_ns(s, v, tick));
 
-	if (ms == 0 && tick > v->gate.ceiling)
+	/* Within the lead: then the layout or the window ends before it. */
+	if (ms == 0 && tick > v->gate.tick_max)
+		refuse(s, out, GATE_EPOCH_ENDED, 0, 0);
+	else if (ms == 0)
 		refuse(s, out, GATE_WINDOW_SPENT, RETRY_WINDOW_SPENT_MS, 0);
-	else if (ms > s->refuse_ms)
-		refuse(s, out, GATE_CLOCK_BACK, 0, ms);
 	else
-		refuse(s, out, GATE_CLOCK_BACK, max64(ms, 1), ms);
+		refuse(s, out, GATE_CLOCK_BACK, ms > s->refuse_ms ? 0 : ms, ms);
 }
 
 /* A request's part of the tick at hand while others wait for one too. */

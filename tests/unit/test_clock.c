@@ -262,6 +262,33 @@ test_back_until_caught_up(void **state)
 	}
 }
 
+/*
+ * Caught up by an uncertain reading: the own time begins at its lower end, so
+ * that the next, certain one is no step back.
+ */
+static void
+test_caught_up_uncertain(void **state)
+{
+	struct host h;
+
+	(void)state;
+	host_start(&h, STEP_FAIL, 0);
+	assert_true(host_step(&h, -100));
+	host_pass(&h, 110);
+	h.error_ns = 2 * NS_PER_MS;
+	assert_true(host_observe(&h));
+	assert_int_equal(host_lead_ms(&h), -102);
+	h.error_ns = 0;
+	assert_false(host_observe(&h));
+	assert_int_equal(host_lead_ms(&h), -100);
+	/* but never below where the wall clock went back */
+	assert_true(host_step(&h, -100));
+	host_pass(&h, 101);
+	h.error_ns = 2 * NS_PER_MS;
+	assert_true(host_observe(&h));
+	assert_int_equal(host_lead_ms(&h), -201);
+}
+
 /* Counting on ahead of the wall clock comes to rest on it, in the end. */
 static void
 test_logical_returns(void **state)
@@ -355,11 +382,15 @@ test_leap_kept(void **state)
 	assert_int_equal(h.clock.verdict, CLOCK_LEAP);
 	assert_int_equal(h.clock.steps_ahead, 2);
 	clock_keep(&h.clock);
+	/* so is one part of the way back */
+	assert_true(host_step(&h, -6));
+	assert_int_equal(h.clock.verdict, CLOCK_LEAP);
+	clock_keep(&h.clock);
 	/* the wall clock comes home: nothing is left of it */
-	assert_false(host_step(&h, -30006));
+	assert_false(host_step(&h, -30000));
 	assert_int_equal(h.clock.verdict, CLOCK_GOOD);
 	assert_int_equal(host_lead_ms(&h), 0);
-	assert_true(host_step(&h, 30006));
+	assert_true(host_step(&h, 30000));
 	assert_int_equal(h.clock.verdict, CLOCK_LEAP);
 }
 
@@ -373,8 +404,11 @@ test_leap_refused(void **state)
 	host_start(&h, STEP_WAIT, 0);
 	/* only a leap can be judged */
 	clock_refuse_leap(&h.clock);
-	clock_keep(&h.clock);
 	assert_int_equal(h.clock.verdict, CLOCK_GOOD);
+	assert_true(host_step(&h, -50));
+	clock_keep(&h.clock);
+	assert_int_equal(h.clock.verdict, CLOCK_BACK);
+	assert_true(host_step(&h, 50));
 	assert_true(host_step(&h, HOUR_MS));
 	clock_refuse_leap(&h.clock);
 	assert_int_equal(h.clock.verdict, CLOCK_AHEAD);
@@ -413,6 +447,12 @@ test_follow_is_no_way_back(void **state)
 	assert_int_equal(clock_back_ms(&h.clock), 40000);
 	clock_follow(&h.clock, &now);
 	assert_int_equal(h.clock.verdict, CLOCK_BACK);
+	/* ahead again: followed at a word */
+	h.offset_ns = 50000 * NS_PER_MS;
+	now = host_read(&h);
+	clock_follow(&h.clock, &now);
+	assert_int_equal(h.clock.verdict, CLOCK_GOOD);
+	assert_int_equal(host_lead_ms(&h), 50000);
 }
 
 /* ---- small steps, slew, suspend -------------------------------------------- */
@@ -671,6 +711,7 @@ main(void)
 		cmocka_unit_test(test_step_rows),
 		cmocka_unit_test(test_steps),
 		cmocka_unit_test(test_back_until_caught_up),
+		cmocka_unit_test(test_caught_up_uncertain),
 		cmocka_unit_test(test_logical_returns),
 		cmocka_unit_test(test_back_and_forth),
 		cmocka_unit_test(test_leap_followed),

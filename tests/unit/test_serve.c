@@ -319,6 +319,10 @@ test_epoch(void **state)
 	assert_int_equal(ask(&a, 5000).grant.granted, 4096);
 	out = ask(&a, 1);
 	expect_refusal(&out, GATE_EPOCH_ENDED, 0, 0);
+	/* the same for a handle that has the layout's last ID, or nonsense */
+	a.serve.gen.last_tick = NO_TICK;
+	out = ask_for(&a, 1, id_of(&a, 15, 1023, 4095), 0);
+	expect_refusal(&out, GATE_EPOCH_ENDED, 0, 0);
 }
 
 static void
@@ -337,10 +341,12 @@ test_window_end(void **state)
 	out = ask(&a, 1);
 	expect_refusal(&out, GATE_WINDOW_SPENT, 250, 0);
 	/* a handle that is ahead of the window, not of the lead */
-	out = ask_for(&a, 1, id_of(&a, now + 2, 18, 0), 0);
+	out = ask_for(&a, 1, id_of(&a, now + 3, 18, 0), 0);
 	expect_refusal(&out, GATE_WINDOW_SPENT, 250, 0);
+	assert_int_equal(a.serve.last_reason, GATE_WINDOW_SPENT);
 	a.serve.gate.ceiling = now + 60000;
 	assert_int_equal(ask(&a, 1).verdict, SERVE_GRANT);
+	assert_int_equal(a.serve.last_reason, GATE_ALLOW);
 	agent_pass(&a, 60001);
 	out = ask(&a, 1);
 	expect_refusal(&out, GATE_WINDOW_SPENT, 250, 0);
