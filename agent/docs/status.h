@@ -7,7 +7,7 @@
 #include "records.h"
 
 struct status_doc {
-	char state[16];  /* claiming serving isolated refusing draining */
+	char state[16]; /* claiming serving isolated refusing draining */
 	char reason[24]; /* "" while serving */
 	char words[200]; /* the reason with its figures, for people */
 	char realm[64];
@@ -19,10 +19,10 @@ struct status_doc {
 	int64_t tick_ms;
 	uint64_t worker; /* NO_WORKER: null */
 	char claim[CLAIM_NAME_MAX];
-	int64_t counter;   /* -1: null */
-	int64_t mark_ms;   /* end of the window, Unix ms; 0: null */
+	int64_t counter; /* -1: null */
+	int64_t mark_ms; /* end of the window, Unix ms; 0: null */
 	int64_t window_left_ms;
-	bool connected;    /* to ZooKeeper */
+	bool connected; /* to ZooKeeper */
 	bool has_skew;
 	int64_t skew_ms, offset_ms, error_ms;
 	int64_t peers;
@@ -31,9 +31,18 @@ struct status_doc {
 	char version[16];
 };
 
-/* Returns the length (below WIRE_STATUS_MAX), -1 if it does not fit. */
-int status_format(const struct status_doc *d, char *buf, size_t n);
-int status_parse(const char *text, size_t length, struct status_doc *out,
-    struct doc_error *err);
+/*
+ * Returns the length (below WIRE_STATUS_MAX, whatever the texts hold), -1 if
+ * it does not fit into n.
+ */
+FIRN_CHECK_RESULT int status_format(
+    const struct status_doc *d, char *buf, size_t n);
+
+/*
+ * For a document of any version: `state` must be there, other keys that are
+ * missing or null stay empty (0, NO_WORKER, -1), a wrong type is an error.
+ */
+FIRN_CHECK_RESULT int status_parse(const char *text, size_t length,
+    struct status_doc *out, struct doc_error *err);
 
 #endif
