@@ -340,7 +340,7 @@ is_over(const struct conn *c)
 		return (false);
 	if (c->doomed)
 		return (true);
-	return (c->eof && !c->waiting && in_used(c) < WIRE_REQUEST_SIZE);
+	return (c->eof && in_used(c) < WIRE_REQUEST_SIZE);
 }
 
 /* Answers, sends, and closes if that was all; false: it is closed. */

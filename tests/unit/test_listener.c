@@ -13,10 +13,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -443,7 +445,7 @@ test_lock_tricks(void **state)
 	assert_non_null(strstr(err.text, "not a plain file"));
 	assert_int_equal(unlink(p.lock), 0);
 	assert_int_equal(unlink(target), 0);
-	/* A fifo without a reader would block for ever. */
+	/* Nor can anything be kept in a fifo. */
 	assert_int_equal(mkfifo(p.lock, 0600), 0);
 	assert_int_equal(place_listen(&p, &l, &err), 1);
 	assert_non_null(strstr(err.text, "not a plain file"));
@@ -519,26 +521,40 @@ next_fd(void)
 	return (fd);
 }
 
+/* Leaves no descriptor for the client that waits, and turns the loop. */
+static int
+starve(struct place *p, struct listener *l, struct rlimit *old)
+{
+	struct rlimit low;
+	int fd;
+
+	assert_int_equal(listener_start(l, on_accept, p), 0);
+	turn(p->base);
+	fd = dial(p->path);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, old), 0);
+	low = *old;
+	low.rlim_cur = (rlim_t)next_fd();
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
+	turn(p->base);
+	assert_true(listener_starved(l));
+	assert_int_equal(p->accepted, 0);
+	return (fd);
+}
+
 static void
 test_descriptors_run_out(void **state)
 {
 	struct listener *l = NULL;
 	struct listener_error err;
-	struct rlimit old, low;
+	struct rlimit old;
 	struct place p;
 	int fd, looks = 0;
 
 	(void)state;
 	place_open(&p);
 	assert_int_equal(place_listen(&p, &l, &err), 0);
-	assert_int_equal(listener_start(l, on_accept, &p), 0);
-	turn(p.base);
-	fd = dial(p.path);
-	assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
-	low = old;
-	low.rlim_cur = (rlim_t)next_fd();
-	assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
-	for (int i = 0; i < 20; i++) /* tries, does not spin, does not end */
+	fd = starve(&p, l, &old);
+	for (int i = 0; i < 20; i++) /* pauses of 1 ms */
 		assert_true(event_base_loop(p.base, EVLOOP_ONCE) >= 0);
 	assert_true(listener_starved(l));
 	assert_int_equal(p.accepted, 0);
@@ -548,6 +564,29 @@ test_descriptors_run_out(void **state)
 	assert_int_equal(p.accepted, 1);
 	turn(p.base);
 	assert_false(listener_starved(l));
+	close(fd);
+	listener_close(l);
+	place_close(&p);
+}
+
+/* It looks away for all of the pause, else the loop would spin. */
+static void
+test_pause_is_one(void **state)
+{
+	struct listener *l = NULL;
+	struct listener_error err;
+	struct rlimit old;
+	struct place p;
+	int fd;
+
+	(void)state;
+	place_open(&p);
+	const struct listener_conf conf = { p.path, "0660", "", 60000 };
+	assert_int_equal(listener_open(&l, p.base, &conf, &err), 0);
+	fd = starve(&p, l, &old);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
+	turn(p.base);
+	assert_int_equal(p.accepted, 0);
 	close(fd);
 	listener_close(l);
 	place_close(&p);
@@ -1272,6 +1311,32 @@ test_unread_too_old(void **state)
 	free(w);
 }
 
+/* A peer that goes on asking does not make old replies young. */
+static void
+test_unread_while_asking(void **state)
+{
+	struct world *w = malloc(sizeof(*w));
+	int there = 0, due = 0;
+
+	(void)state;
+	world_open(w);
+	while (there == due) { /* until one stays in our buffer */
+		send_frame(w, WIRE_BATCH, 84, 0);
+		turn(w->base);
+		due += WIRE_HEADER_SIZE + 84;
+		assert_int_equal(ioctl(w->fd, FIONREAD, &there), 0);
+	}
+	pass(w, CONN_UNREAD_MS - 1000);
+	send_frame(w, WIRE_BATCH, 84, 0);
+	turn(w->base);
+	assert_int_equal(w->asked, due / 100 + 1);
+	assert_false(conn_check(w->conn, w->now));
+	pass(w, 1000);
+	assert_true(conn_check(w->conn, w->now));
+	world_close(w);
+	free(w);
+}
+
 static void
 test_idle_lives(void **state)
 {
@@ -1459,6 +1524,7 @@ main(void)
 		cmocka_unit_test(test_stop_leaves_others),
 		cmocka_unit_test(test_accept),
 		cmocka_unit_test(test_descriptors_run_out),
+		cmocka_unit_test(test_pause_is_one),
 		cmocka_unit_test(test_halves),
 		cmocka_unit_test(test_byte_at_a_time),
 		cmocka_unit_test(test_pipeline),
@@ -1479,6 +1545,7 @@ main(void)
 		cmocka_unit_test(test_half_too_old),
 		cmocka_unit_test(test_half_is_done),
 		cmocka_unit_test(test_unread_too_old),
+		cmocka_unit_test(test_unread_while_asking),
 		cmocka_unit_test(test_idle_lives),
 		cmocka_unit_test(test_drain_idle),
 		cmocka_unit_test(test_drain),
@@ -1486,6 +1553,7 @@ main(void)
 		cmocka_unit_test(test_random_worlds),
 	};
 
+	signal(SIGPIPE, SIG_DFL); /* whatever the caller left us */
 	log_set_level(LOG_LEVEL_ERROR);
 	return (cmocka_run_group_tests(tests, NULL, NULL));
 }
