@@ -318,9 +318,11 @@ void
 claim_watch_fired(struct claim *c, struct claim_now now)
 {
 	(void)now;
+	if (c->stopping) /* what was read before will do for that */
+		return;
 	c->watched = false;
 	c->realm_fresh = false;
-	if (c->connected && !c->stopping && !c->way.busy)
+	if (c->connected && !c->way.busy)
 		claim_enter(c, CLAIM_LOOKING, "a watch fired");
 }
 
@@ -970,6 +972,15 @@ claim_result(
 			    c, CLAIM_LOOKING, "the realm may have changed");
 	} else if (c->renew.busy && c->renew.id == r->id) {
 		c->renew.busy = false;
+		if (!c->realm_fresh && !c->stopping && claim_owns(c)) {
+			/*
+			 * The realm changed before this was done (a session
+			 * tells a watch first): if that was a new generation,
+			 * the write no longer counts.  Look again after it.
+			 */
+			c->own.reread = true;
+			return;
+		}
 		renewed(c, now, mark_news(c, now, &c->renew, r));
 		watch_zxid(c, c->renew.kind, r);
 	}

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * sim - worlds in which everything goes wrong, and what must hold in each.
+ *
+ *   sim [--seed N] [--steps N] [SCENARIO...]
+ *
+ * Exit status 0 if each scenario ended as it must.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "world.h"
+
+struct scenario {
+	const char *name, *why;
+	struct weather weather;
+	unsigned share; /* of the steps, in percent */
+	bool must_repeat; /* a mutant: a repeat must be found */
+	bool (*special)(struct world *w, const struct scenario *s);
+};
+
+static bool storm(struct world *w, const struct scenario *s);
+static bool full(struct world *w, const struct scenario *s);
+
+#define CALM_S 300 /* after which all must serve again */
+
+#define ROUGH                                                           \
+	.reserve_ms = 60000, .reserve_max_ms = 60000, .lose_reply = 20, \
+	.lose_request = 5, .issue_ms = 100
+#define CALM .reserve_ms = 60000, .reserve_max_ms = 60000, .issue_ms = 1000
+
+static const struct scenario scenarios[] = {
+	{ "chaos", "hundreds of agents, everything goes wrong",
+	    { ROUGH, .force_worker = NO_WORKER, .hosts = 300, .workers = 512,
+		.chaos_ms = 20000, .wild_clocks = true },
+	    45, false, NULL },
+	{ "mad-clocks", "some clocks are up to an hour off",
+	    { ROUGH, .force_worker = NO_WORKER, .hosts = 100, .workers = 256,
+		.chaos_ms = 20000, .wild_clocks = true, .mad_clocks = true },
+	    10, false, NULL },
+	{ "crowded", "as many agents as worker IDs",
+	    { ROUGH, .force_worker = NO_WORKER, .hosts = 24, .workers = 24,
+		.chaos_ms = 8000, .wild_clocks = true },
+	    15, false, NULL },
+	{ "one-id", "claims are ignored, all want one ID: the mark decides",
+	    { ROUGH, .hosts = 40, .workers = 8, .force_worker = 3,
+		.chaos_ms = 10000, .wild_clocks = true },
+	    15, false, NULL },
+	{ "marks-deleted", "an operator deletes marks under load",
+	    { ROUGH, .force_worker = NO_WORKER, .hosts = 60, .workers = 128,
+		.chaos_ms = 30000, .delete_marks_ms = 3000 },
+	    10, false, NULL },
+	{ "renewed", "an operator renews the realm every few minutes",
+	    { ROUGH, .force_worker = NO_WORKER, .hosts = 60, .workers = 64,
+		.chaos_ms = 15000, .renew_realm_ms = 90000 },
+	    5, false, NULL },
+	{ "storm", "1,000 agents in 1,024 IDs after a cut of 20 s",
+	    { CALM, .force_worker = NO_WORKER, .hosts = 1000, .workers = 1024 },
+	    0, false, storm },
+	{ "full", "more agents than IDs: the late ones only list",
+	    { CALM, .force_worker = NO_WORKER, .hosts = 20, .workers = 16 }, 0,
+	    false, full },
+	{ "blind", "mutant: marks written without compare-and-set",
+	    { ROUGH, .hosts = 40, .workers = 8, .force_worker = 3,
+		.blind = true, .chaos_ms = 10000, .wild_clocks = true },
+	    15, true, NULL },
+};
+
+static void
+report(const struct scenario *s, const struct world *w, double seconds)
+{
+	struct tally t;
+
+	world_tally(w, &t);
+	(void)printf("%-14s %9" PRIu64 " steps, %9" PRIu64 " IDs, %7" PRIu64
+		     " claims, %8" PRIu64 " marks, lost %" PRIu64
+		     ", expired %" PRIu64 ", pauses %" PRIu64
+		     ", crashes %" PRIu64 ", stops %" PRIu64 ", steps %" PRIu64
+		     "; %.0f s of theirs, %.1f of ours; serving %u of %u\n",
+	    s->name, t.steps, t.ids, t.creates, t.writes, t.lost, t.expired,
+	    t.pauses, t.crashes, t.stops, t.clock_steps,
+	    (double)world_time(w) / 1e9 - 1000, seconds, t.serving,
+	    s->weather.hosts);
+	(void)printf("%-14s refusals:", "");
+	for (int i = 1; i < 13; i++)
+		(void)printf(
+		    " %s %" PRIu64, gate_reason_name(i), t.refusals[i]);
+	(void)printf("\n");
+	if (t.repeats + t.decreases + t.outside > 0)
+		(void)printf("%-14s repeats %" PRIu64 ", decreases %" PRIu64
+			     ", outside %" PRIu64 "\n",
+		    "", t.repeats, t.decreases, t.outside);
+}
+
+/* Everybody serves; all are cut off; everybody keeps the ID it had. */
+static bool
+storm(struct world *w, const struct scenario *s)
+{
+	struct tally before, after;
+	bool good = world_run(w, UINT64_MAX, world_time(w) + 60 * NS_PER_S);
+
+	world_tally(w, &before);
+	world_cut_all(w, 20 * NS_PER_S);
+	good = world_run(w, UINT64_MAX, world_time(w) + 60 * NS_PER_S) && good;
+	world_tally(w, &after);
+	(void)printf("%-14s before: %u serve, %" PRIu64
+		     " claims; after the cut: %u serve, %" PRIu64
+		     " claims more\n",
+	    s->name, before.serving, before.creates, after.serving,
+	    after.creates - before.creates);
+	return (good && before.serving == s->weather.hosts &&
+		after.serving == s->weather.hosts &&
+		after.creates - before.creates < 1100 && after.expired >= 1000);
+}
+
+/* 16 IDs for 20 agents: 16 serve; the others stop creating. */
+static bool
+full(struct world *w, const struct scenario *s)
+{
+	struct tally before, after;
+	bool good = world_run(w, UINT64_MAX, world_time(w) + 100 * NS_PER_S);
+
+	world_tally(w, &before);
+	good = world_run(w, UINT64_MAX, world_time(w) + 300 * NS_PER_S) && good;
+	world_tally(w, &after);
+	return (good && after.serving == s->weather.workers &&
+		before.serving == s->weather.workers &&
+		after.creates == before.creates);
+}
+
+/*
+ * Trouble for so many steps: nothing may repeat.  Then calm: everybody must
+ * come back, but where many fight for one ID or clocks have spoiled them.
+ */
+static bool
+rough_times(struct world *w, const struct scenario *s, uint64_t steps)
+{
+	bool good = world_run(w, steps, INT64_MAX);
+	struct tally t;
+
+	if (s->must_repeat)
+		return (!good);
+	world_calm(w);
+	good =
+	    good && world_run(w, UINT64_MAX, world_time(w) + CALM_S * NS_PER_S);
+	world_tally(w, &t);
+	if (s->weather.force_worker == NO_WORKER && !s->weather.mad_clocks)
+		good = good && t.serving == s->weather.hosts;
+	return (good);
+}
+
+static bool
+run(const struct scenario *s, uint64_t seed, uint64_t steps)
+{
+	struct timespec t0, t1;
+	struct world *w = world_make(&s->weather, seed);
+	bool good;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &t0);
+	if (s->special != NULL)
+		good = s->special(w, s);
+	else
+		good = rough_times(w, s, steps / 100 * s->share);
+	(void)clock_gettime(CLOCK_MONOTONIC, &t1);
+	report(s, w,
+	    (double)(t1.tv_sec - t0.tv_sec) +
+		(double)(t1.tv_nsec - t0.tv_nsec) / 1e9);
+	(void)printf(
+	    "%-14s %s (%s)\n", s->name, good ? "ok" : "FAILED", s->why);
+	(void)fflush(stdout);
+	world_free(w);
+	return (good);
+}
+
+static bool
+wanted(const char *name, int argc, char **argv, int from)
+{
+	for (int i = from; i < argc; i++) {
+		if (strcmp(name, argv[i]) == 0)
+			return (true);
+	}
+	return (from >= argc);
+}
+
+int
+main(int argc, char **argv)
+{
+	uint64_t seed = (uint64_t)time(NULL), steps = 1000000;
+	const char *env = getenv("FIRN_TEST_SEED");
+	int passed = 0, failed = 0, at = 1;
+
+	if (env != NULL)
+		seed = strtoull(env, NULL, 10);
+	for (; at + 1 < argc && strncmp(argv[at], "--", 2) == 0; at += 2) {
+		if (strcmp(argv[at], "--seed") == 0)
+			seed = strtoull(argv[at + 1], NULL, 10);
+		else if (strcmp(argv[at], "--steps") == 0)
+			steps = strtoull(argv[at + 1], NULL, 10);
+	}
+	(void)printf(
+	    "sim: --seed %" PRIu64 " --steps %" PRIu64 "\n", seed, steps);
+	for (size_t i = 0; i < sizeof(scenarios) / sizeof(scenarios[0]); i++) {
+		if (!wanted(scenarios[i].name, argc, argv, at))
+			continue;
+		if (run(&scenarios[i], seed, steps))
+			passed++;
+		else
+			failed++;
+	}
+	(void)printf("%d passed, %d failed\n", passed, failed);
+	return (failed == 0 ? 0 : 1);
+}

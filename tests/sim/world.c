@@ -1,0 +1,1040 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * world - the simulated fleet.
+ *
+ * Invariant: one queue of events in the order of virtual time; a host takes
+ * nothing in while it is paused, and everything in order when it goes on.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "keeper.h"
+#include "layout.h"
+#include "ledger.h"
+#include "world.h"
+
+#define START_MS INT64_C(1767225600000) /* 2026-01-01 */
+
+enum kind {
+	EV_WAKE, /* a claim's timer */
+	EV_ARRIVE, /* a request reaches the server */
+	EV_REPLY, /* a reply reaches its host */
+	EV_DEADLINE, /* the host's own deadline of an operation */
+	EV_ISSUE, /* a client asks for IDs */
+	EV_TROUBLE, /* chaos */
+	EV_HEAL, /* the link is up again */
+	EV_DOWN, /* the client library notices that it is down */
+	EV_UP, /* ... and that it is up */
+	EV_GIVE_UP, /* three session timeouts without a connection */
+	EV_EXPIRE, /* the server's session timer */
+	EV_RESUME, /* a paused host goes on */
+	EV_QUIT, /* a stop has taken too long: the process ends */
+	EV_BOOT, /* a crashed or stopped agent starts again */
+	EV_OPERATOR, /* deletes a mark */
+	EV_WATCH, /* the realm's watch has fired */
+	EV_RENEW, /* renews the realm */
+};
+
+struct event {
+	int64_t at;
+	uint64_t order;
+	enum kind kind;
+	unsigned host;
+	unsigned life; /* of the process; 0: any */
+	unsigned link; /* of the connection */
+	int64_t session;
+	struct claim_op *op;
+	struct keeper_reply *reply;
+	uint32_t id;
+};
+
+struct host {
+	bool running, paused, link_up, deaf; /* deaf: replies are lost */
+	bool connected, missed_watch;
+	unsigned life, link;
+	int64_t session, unfed_at; /* server's view; -1: fed */
+	int64_t last_arrival, last_reply;
+	int64_t down_at;
+	int64_t wall_offset, drift_ppm, boot_offset;
+	struct claim claim;
+	struct clock clock;
+	struct serve serve;
+	bool served;
+	uint64_t *scratch;
+	uint64_t after; /* the client's, kept across restarts */
+	uint32_t open_ids[2];
+	int64_t wake_at;
+	struct event *inbox; /* while paused */
+	size_t ninbox, inbox_size;
+};
+
+struct world {
+	struct weather w;
+	struct keeper z;
+	struct ledger *ledger;
+	struct host *hosts;
+	struct event *heap;
+	size_t nheap, heap_size;
+	int64_t now;
+	uint64_t order, dice;
+	int64_t next_session;
+	struct tally t;
+};
+
+static void pump(struct world *w, unsigned i);
+
+static void *
+must(void *p)
+{
+	if (p == NULL) {
+		(void)fprintf(stderr, "sim: out of memory\n");
+		exit(1);
+	}
+	return (p);
+}
+
+/* ---- dice ---------------------------------------------------------------- */
+
+static uint64_t
+roll(struct world *w)
+{
+	uint64_t z = (w->dice += UINT64_C(0x9e3779b97f4a7c15));
+
+	z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+	z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+	return (z ^ (z >> 31));
+}
+
+static int64_t
+between(struct world *w, int64_t low, int64_t high)
+{
+	return (low + (int64_t)(roll(w) % (uint64_t)(high - low + 1)));
+}
+
+static bool
+odds(struct world *w, unsigned per_mille)
+{
+	return (roll(w) % 1000 < per_mille);
+}
+
+static struct entropy
+fresh(struct world *w)
+{
+	return ((struct entropy){ { roll(w), roll(w), roll(w), roll(w) } });
+}
+
+/* ---- queue --------------------------------------------------------------- */
+
+static bool
+earlier(const struct event *a, const struct event *b)
+{
+	return (a->at != b->at ? a->at < b->at : a->order < b->order);
+}
+
+static void
+push(struct world *w, struct event e)
+{
+	size_t i = w->nheap++;
+
+	if (w->nheap > w->heap_size) {
+		w->heap_size = w->heap_size * 2 + 1024;
+		w->heap =
+		    must(realloc(w->heap, w->heap_size * sizeof(*w->heap)));
+	}
+	e.order = w->order++;
+	while (i > 0 && earlier(&e, &w->heap[(i - 1) / 2])) {
+		w->heap[i] = w->heap[(i - 1) / 2];
+		i = (i - 1) / 2;
+	}
+	w->heap[i] = e;
+}
+
+static struct event
+pop(struct world *w)
+{
+	struct event top = w->heap[0], last = w->heap[--w->nheap];
+	size_t i = 0;
+
+	for (;;) {
+		size_t child = 2 * i + 1;
+
+		if (child >= w->nheap)
+			break;
+		if (child + 1 < w->nheap &&
+		    earlier(&w->heap[child + 1], &w->heap[child]))
+			child++;
+		if (!earlier(&w->heap[child], &last))
+			break;
+		w->heap[i] = w->heap[child];
+		i = child;
+	}
+	if (w->nheap > 0)
+		w->heap[i] = last;
+	return (top);
+}
+
+static void
+after_ms(struct world *w, enum kind kind, unsigned host, int64_t ms)
+{
+	const struct host *h = &w->hosts[host];
+
+	push(w, (struct event){ .at = w->now + ms * NS_PER_MS,
+		    .kind = kind,
+		    .host = host,
+		    .life = h->life,
+		    .link = h->link,
+		    .session = h->session });
+}
+
+/* ---- clocks -------------------------------------------------------------- */
+
+static struct instant
+clock_of(const struct world *w, const struct host *h)
+{
+	struct instant in;
+
+	in.boot.ns = w->now + h->boot_offset;
+	in.wall.ns = START_MS * NS_PER_MS + w->now + h->wall_offset +
+		     w->now / 1000000 * h->drift_ppm;
+	in.error_ns = 1000;
+	return (in);
+}
+
+static struct claim_now
+time_of(const struct world *w, struct host *h, struct instant *in)
+{
+	*in = clock_of(w, h);
+	(void)clock_observe(&h->clock, in);
+	if (h->clock.verdict == CLOCK_LEAP)
+		clock_follow(&h->clock, in);
+	return ((struct claim_now){
+	    .boot = in->boot, .unix_ms = wall_ms(clock_now(&h->clock, in)) });
+}
+
+/* ---- the process --------------------------------------------------------- */
+
+static void
+boot_agent(struct world *w, unsigned i)
+{
+	struct host *h = &w->hosts[i];
+	struct clock_conf clock_conf = { STEP_WAIT, 5, 0 };
+	struct claim_conf conf = {
+		.renew_ms = 3000,
+		.reserve_ms = w->w.reserve_ms,
+		.claim_wait_ms = 2000,
+		.skew_refuse_ms = 10000,
+		.force_worker = w->w.force_worker,
+		.scratch = h->scratch,
+	};
+	struct instant in = clock_of(w, h);
+
+	h->running = true;
+	h->paused = false;
+	h->life++;
+	h->link++;
+	h->connected = false;
+	h->served = false;
+	h->wake_at = 0;
+	h->ninbox = 0;
+	h->session = 0;
+	h->missed_watch = false;
+	h->unfed_at = -1;
+	memset(&h->serve, 0, sizeof(h->serve));
+	clock_start(&h->clock, &clock_conf, &in);
+	claim_init(&h->claim, &conf, roll(w));
+	if (h->link_up)
+		after_ms(w, EV_UP, i, between(w, 1, 500));
+}
+
+static bool
+is_fed(const struct host *h)
+{
+	return (h->running && !h->paused && h->link_up);
+}
+
+/* The server has not heard of this session since now, or hears it again. */
+static void
+mind_session(struct world *w, unsigned i)
+{
+	struct host *h = &w->hosts[i];
+
+	if (h->session == 0)
+		return;
+	if (is_fed(h))
+		h->unfed_at = -1;
+	else if (h->unfed_at < 0) {
+		h->unfed_at = w->now;
+		push(w, (struct event){ .at = w->now + SESSION_NS +
+					      between(w, 0, 2000) * NS_PER_MS,
+			    .kind = EV_EXPIRE,
+			    .host = i,
+			    .session = h->session });
+	}
+}
+
+/* A dead process leaves its session to the server's timer. */
+static void
+abandon_session(struct world *w, unsigned i)
+{
+	struct host *h = &w->hosts[i];
+
+	if (h->session != 0)
+		push(w, (struct event){ .at = w->now + SESSION_NS +
+					      between(w, 0, 2000) * NS_PER_MS,
+			    .kind = EV_EXPIRE,
+			    .host = i,
+			    .life = UINT32_MAX,
+			    .session = h->session });
+	h->session = 0;
+	h->unfed_at = -1;
+}
+
+static void
+send_op(struct world *w, unsigned i, const struct claim_op *op)
+{
+	struct host *h = &w->hosts[i];
+	struct event e = { .kind = EV_ARRIVE,
+		.host = i,
+		.life = h->life,
+		.link = h->link,
+		.session = h->session,
+		.id = op->id };
+	int64_t at = w->now + between(w, 100, 2000) * 1000;
+
+	if (odds(w, 5))
+		at += between(w, 10, 3000) * NS_PER_MS;
+	push(w, (struct event){ .at = w->now + DEADLINE_NS,
+		    .kind = EV_DEADLINE,
+		    .host = i,
+		    .life = h->life,
+		    .id = op->id });
+	if (odds(w, w->w.lose_request))
+		return;
+	/*
+	 * A cut link keeps what was sent: it may reach the server much later,
+	 * when the agent has long given up on it.
+	 */
+	if (!h->link_up) {
+		if (odds(w, 500))
+			return;
+		at += between(w, 1, 30000) * NS_PER_MS;
+	} else {
+		if (at < h->last_arrival)
+			at = h->last_arrival;
+		h->last_arrival = at;
+	}
+	e.at = at;
+	e.op = must(malloc(sizeof(*e.op)));
+	*e.op = *op;
+	push(w, e);
+}
+
+static void
+pump(struct world *w, unsigned i)
+{
+	struct host *h = &w->hosts[i];
+	struct claim_op op;
+	struct instant in;
+	struct claim_now t = time_of(w, h, &in);
+	struct entropy rnd = fresh(w);
+	mono_t wake;
+
+	while (claim_next(&h->claim, t, &rnd, &op)) {
+		send_op(w, i, &op);
+		rnd = fresh(w);
+	}
+	if (!h->served && h->claim.realm_known) {
+		serve_init(
+		    &h->serve, &h->claim.k.layout, odds(w, 500), 5, 10000);
+		h->served = true;
+	}
+	wake = claim_wake(&h->claim);
+	if (wake.ns != MONO_NEVER.ns) {
+		int64_t at = wake.ns - h->boot_offset;
+
+		if (at <= w->now)
+			at = w->now + NS_PER_MS;
+		if (h->wake_at <= w->now || at < h->wake_at) {
+			h->wake_at = at;
+			push(w, (struct event){ .at = at,
+				    .kind = EV_WAKE,
+				    .host = i,
+				    .life = h->life });
+		}
+	}
+	if (h->claim.state == CLAIM_STOPPED) {
+		keeper_end_session(&w->z, h->session);
+		h->running = false;
+		h->session = 0;
+		h->unfed_at = -1;
+		after_ms(w, EV_BOOT, i, between(w, 1, 5000));
+	}
+}
+
+static unsigned
+book_run(struct world *w, const struct firn_parts *p, const struct run *r)
+{
+	unsigned again = ledger_book(
+	    w->ledger, p->worker, p->tick, (unsigned)p->sequence, r->count);
+
+	w->t.repeats += again;
+	return (again);
+}
+
+static void
+book(struct world *w, struct host *h, const struct gen_grant *g)
+{
+	const struct firn_layout *l = &w->z.k.layout;
+
+	for (unsigned i = 0; i < g->nruns; i++) {
+		struct firn_parts p;
+		const struct run *r = &g->runs[i];
+
+		if (firn_decode(l, r->first, &p) != 0 ||
+		    (w->w.force_worker != NO_WORKER &&
+			p.worker != w->w.force_worker)) {
+			w->t.outside++;
+			continue;
+		}
+		if (r->first <= h->after)
+			w->t.decreases++;
+		h->after = r->first + (r->count - 1) * r->stride;
+		w->t.ids += r->count;
+		if (book_run(w, &p, r) > 0)
+			(void)fprintf(stderr,
+			    "sim: at %.3f s host %td repeats worker %" PRIu64
+			    " tick %" PRIu64 " sequence %" PRIu64 "\n",
+			    (double)w->now / 1e9 - 1000, h - w->hosts, p.worker,
+			    p.tick, p.sequence);
+	}
+}
+
+static void
+issue(struct world *w, unsigned i)
+{
+	struct host *h = &w->hosts[i];
+	struct serve_answer a;
+	struct serve_request rq = {
+		.count = (uint32_t)between(w, 1, odds(w, 100) ? 400 : 20),
+		.after = h->after,
+		.random = roll(w),
+		.waiting = odds(w, 100) ? 3 : 0,
+	};
+	struct instant in;
+	struct claim_now t = time_of(w, h, &in);
+
+	if (!h->served)
+		return;
+	if (odds(w, 2)) /* a new handle */
+		h->after = rq.after = 0;
+	claim_facts(&h->claim, t, &h->serve.gate);
+	serve_batch(&h->serve, &h->clock, &in, &rq, &a);
+	if (a.verdict == SERVE_GRANT)
+		book(w, h, &a.grant);
+	else if (a.verdict == SERVE_REFUSE)
+		w->t.refusals[a.reason & 15]++;
+}
+
+/* ---- trouble ------------------------------------------------------------- */
+
+static void
+cut_link(struct world *w, unsigned i, int64_t ms)
+{
+	struct host *h = &w->hosts[i];
+
+	if (!h->link_up)
+		return;
+	h->link_up = false;
+	h->down_at = w->now;
+	mind_session(w, i);
+	/* A reset is noticed at once, silence after two thirds. */
+	after_ms(w, EV_DOWN, i, odds(w, 500) ? 1 : between(w, 6667, 7000));
+	after_ms(w, EV_HEAL, i, ms);
+	after_ms(w, EV_GIVE_UP, i, between(w, 30000, 33000));
+}
+
+static void
+pause_host(struct world *w, unsigned i)
+{
+	int64_t ms =
+	    odds(w, 300) ? between(w, 10000, 120000) : between(w, 1, 9000);
+
+	w->hosts[i].paused = true;
+	w->t.pauses++;
+	mind_session(w, i);
+	after_ms(w, EV_RESUME, i, ms);
+}
+
+static void
+crash(struct world *w, unsigned i)
+{
+	struct host *h = &w->hosts[i];
+
+	w->t.crashes++;
+	h->running = false;
+	h->connected = false;
+	abandon_session(w, i);
+	h->life++;
+	after_ms(w, EV_BOOT, i, between(w, 1, odds(w, 500) ? 200 : 20000));
+}
+
+static void
+step_clock(struct world *w, unsigned i)
+{
+	struct host *h = &w->hosts[i];
+	int64_t ms = between(w, -2000, 2000);
+	int64_t most = w->w.wild_clocks ? 30000 : 4000;
+
+	w->t.clock_steps++;
+	if (w->w.wild_clocks && odds(w, 300))
+		ms = between(w, -20000, 20000);
+	h->wall_offset += ms * NS_PER_MS;
+	if (h->wall_offset > most * NS_PER_MS ||
+	    h->wall_offset < -most * NS_PER_MS)
+		h->wall_offset = 0;
+	if (w->w.mad_clocks && odds(w, 50))
+		h->wall_offset = between(w, -3600000, 3600000) * NS_PER_MS;
+	h->drift_ppm = w->w.wild_clocks ? between(w, -500, 500) : 0;
+}
+
+static void
+stop_agent(struct world *w, unsigned i)
+{
+	struct host *h = &w->hosts[i];
+	struct instant in;
+	struct claim_now t = time_of(w, h, &in);
+
+	w->t.stops++;
+	h->serve.gate.draining = true;
+	claim_stop(&h->claim, t, h->served ? h->serve.gen.last_tick : NO_TICK);
+	after_ms(w, EV_QUIT, i, 2 * DEADLINE_NS / NS_PER_MS);
+	pump(w, i);
+}
+
+static void
+trouble(struct world *w, unsigned i)
+{
+	struct host *h = &w->hosts[i];
+
+	if (w->w.chaos_ms == 0)
+		return;
+	after_ms(w, EV_TROUBLE, i, between(w, 1, 2 * (int64_t)w->w.chaos_ms));
+	if (!h->running || h->paused || h->claim.stopping)
+		return;
+	switch (roll(w) % 8) {
+	case 0:
+		cut_link(w, i, between(w, 100, 5000));
+		break;
+	case 1:
+		cut_link(w, i, between(w, 5000, 60000));
+		break;
+	case 2:
+		pause_host(w, i);
+		break;
+	case 3:
+		crash(w, i);
+		break;
+	case 4:
+		stop_agent(w, i);
+		break;
+	case 5: /* nothing comes back for a while */
+		h->deaf = true;
+		after_ms(w, EV_HEAL, i, between(w, 10, 6000));
+		break;
+	default:
+		step_clock(w, i);
+		break;
+	}
+}
+
+/* ---- what a host hears --------------------------------------------------- */
+
+/*
+ * The watch comes in the order of the session: before any reply to what was
+ * done after the change.
+ */
+static void
+tell_watch(struct world *w, unsigned i)
+{
+	struct host *h = &w->hosts[i];
+	int64_t at = w->now + between(w, 100, 2000) * 1000;
+
+	if (!h->missed_watch || !h->connected || !h->link_up || h->deaf)
+		return;
+	h->missed_watch = false;
+	if (at < h->last_reply)
+		at = h->last_reply;
+	h->last_reply = at;
+	push(w, (struct event){ .at = at,
+		    .kind = EV_WATCH,
+		    .host = i,
+		    .life = h->life,
+		    .link = h->link });
+}
+
+static void
+hear_watch(struct world *w, unsigned i)
+{
+	struct host *h = &w->hosts[i];
+	struct instant in;
+
+	claim_watch_fired(&h->claim, time_of(w, h, &in));
+	pump(w, i);
+}
+
+static void
+hear_up(struct world *w, unsigned i)
+{
+	struct host *h = &w->hosts[i];
+	struct instant in;
+	struct claim_now t = time_of(w, h, &in);
+
+	if (!h->link_up || h->connected)
+		return;
+	if (h->session != 0 && keeper_session_dead(&w->z, h->session)) {
+		w->t.expired++;
+		claim_session_lost(&h->claim, t);
+		h->session = 0;
+	}
+	if (h->session == 0)
+		h->session = ++w->next_session;
+	h->connected = true;
+	h->link++;
+	h->last_arrival = h->last_reply = w->now;
+	h->unfed_at = -1;
+	claim_connected(&h->claim, t, h->session);
+	pump(w, i);
+	tell_watch(w, i);
+}
+
+static void
+hear_down(struct world *w, unsigned i)
+{
+	struct host *h = &w->hosts[i];
+	struct instant in;
+	struct claim_now t = time_of(w, h, &in);
+
+	if (!h->connected)
+		return;
+	h->connected = false;
+	claim_disconnected(&h->claim, t);
+	pump(w, i);
+	if (h->running && h->link_up)
+		after_ms(w, EV_UP, i, between(w, 2, 200));
+}
+
+static void
+hear_given_up(struct world *w, unsigned i)
+{
+	struct host *h = &w->hosts[i];
+	struct instant in;
+	struct claim_now t = time_of(w, h, &in);
+
+	if (h->connected || h->session == 0)
+		return;
+	abandon_session(w, i);
+	claim_session_lost(&h->claim, t);
+	pump(w, i);
+}
+
+static void
+hear_reply(struct world *w, unsigned i, const struct claim_result *r)
+{
+	struct host *h = &w->hosts[i];
+	struct instant in;
+	struct claim_now t = time_of(w, h, &in);
+
+	claim_result(&h->claim, t, r);
+	pump(w, i);
+}
+
+/* Events of a process; kept while it is paused. */
+static void
+hear(struct world *w, const struct event *e)
+{
+	struct host *h = &w->hosts[e->host];
+	struct claim_result unknown = { .id = e->id, .rc = RC_UNKNOWN };
+
+	switch (e->kind) {
+	case EV_WAKE:
+		pump(w, e->host);
+		break;
+	case EV_REPLY:
+		/* Replies of a connection that is gone are dropped. */
+		if (h->connected && e->link == h->link)
+			hear_reply(w, e->host, &e->reply->r);
+		break;
+	case EV_DEADLINE:
+		if (h->connected)
+			hear_reply(w, e->host, &unknown);
+		break;
+	case EV_ISSUE:
+		issue(w, e->host);
+		break;
+	case EV_WATCH:
+		if (h->connected && e->link == h->link)
+			hear_watch(w, e->host);
+		else
+			h->missed_watch = true;
+		break;
+	case EV_UP:
+		hear_up(w, e->host);
+		break;
+	case EV_DOWN:
+		if (e->link == h->link)
+			hear_down(w, e->host);
+		break;
+	case EV_GIVE_UP:
+		if (e->link == h->link)
+			hear_given_up(w, e->host);
+		break;
+	case EV_ARRIVE:
+	case EV_TROUBLE:
+	case EV_HEAL:
+	case EV_EXPIRE:
+	case EV_RESUME:
+	case EV_QUIT:
+	case EV_BOOT:
+	case EV_OPERATOR:
+	case EV_RENEW:
+		break;
+	}
+}
+
+static void
+free_event(const struct event *e)
+{
+	if (e->reply != NULL)
+		keeper_reply_free(e->reply);
+	free(e->reply);
+	free(e->op);
+}
+
+static void
+keep_for_later(struct host *h, const struct event *e)
+{
+	if (h->ninbox == h->inbox_size) {
+		h->inbox_size = h->inbox_size * 2 + 16;
+		h->inbox =
+		    must(realloc(h->inbox, h->inbox_size * sizeof(*h->inbox)));
+	}
+	h->inbox[h->ninbox++] = *e;
+}
+
+static void
+resume(struct world *w, unsigned i)
+{
+	struct host *h = &w->hosts[i];
+	size_t n = h->ninbox;
+
+	h->paused = false;
+	mind_session(w, i);
+	/* A woken client finds its connection cut by the server. */
+	if (h->connected && keeper_session_dead(&w->z, h->session))
+		after_ms(w, EV_DOWN, i, 1);
+	for (size_t k = 0; k < n; k++) {
+		struct event e = h->inbox[k];
+
+		if (e.life == h->life && h->running)
+			hear(w, &e);
+		free_event(&e);
+	}
+	h->ninbox = 0;
+}
+
+/* ---- the server ---------------------------------------------------------- */
+
+static void
+arrive(struct world *w, const struct event *e)
+{
+	struct host *h = &w->hosts[e->host];
+	struct event reply = { .kind = EV_REPLY,
+		.host = e->host,
+		.life = e->life,
+		.link = e->link,
+		.id = e->id };
+	int64_t at;
+
+	if (keeper_session_dead(&w->z, e->session)) {
+		/* An expired session is told at the next word. */
+		if (h->connected && e->life == h->life && e->link == h->link)
+			after_ms(w, EV_DOWN, e->host, 1);
+		return;
+	}
+	/* After a new connection of the session, nothing of the old comes. */
+	if (e->life == h->life && e->link != h->link &&
+	    h->session == e->session)
+		return;
+	reply.reply = must(malloc(sizeof(*reply.reply)));
+	keeper_do(&w->z, e->session, e->op, reply.reply);
+	if (!h->link_up || h->deaf || odds(w, w->w.lose_reply)) {
+		w->t.lost++;
+		free_event(&reply);
+		return;
+	}
+	tell_watch(w, e->host);
+	at = w->now + between(w, 100, 2000) * 1000;
+	if (at < h->last_reply)
+		at = h->last_reply;
+	h->last_reply = at;
+	reply.at = at;
+	push(w, reply);
+}
+
+static void
+expire(struct world *w, const struct event *e)
+{
+	struct host *h = &w->hosts[e->host];
+
+	/* Heard of again meanwhile, unless its process is gone for good. */
+	if (e->life != UINT32_MAX && h->session == e->session &&
+	    (h->unfed_at < 0 || w->now - h->unfed_at < SESSION_NS))
+		return;
+	keeper_end_session(&w->z, e->session);
+}
+
+static void
+renew_realm(struct world *w)
+{
+	keeper_renew(
+	    &w->z, START_MS + w->now / NS_PER_MS + w->w.reserve_max_ms + 10000);
+	for (unsigned i = 0; i < w->w.hosts; i++) {
+		if (w->hosts[i].session != 0)
+			w->hosts[i].missed_watch = true;
+		tell_watch(w, i);
+	}
+	push(w, (struct event){
+		    .at = w->now + (int64_t)w->w.renew_realm_ms * NS_PER_MS,
+		    .kind = EV_RENEW });
+}
+
+static void
+process_event(struct world *w, struct event *e)
+{
+	struct host *h = &w->hosts[e->host];
+
+	if (!h->running || e->life != h->life)
+		return;
+	if (!h->paused) {
+		hear(w, e);
+		return;
+	}
+	if (e->kind == EV_ISSUE)
+		return;
+	keep_for_later(h, e);
+	e->reply = NULL;
+	e->op = NULL;
+}
+
+static void
+heal(struct world *w, unsigned i)
+{
+	struct host *h = &w->hosts[i];
+
+	h->deaf = false;
+	tell_watch(w, i);
+	if (h->link_up)
+		return;
+	h->link_up = true;
+	mind_session(w, i);
+	if (h->running && !h->paused)
+		after_ms(
+		    w, h->connected ? EV_DOWN : EV_UP, i, between(w, 1, 1000));
+}
+
+static void
+happen(struct world *w, struct event *e)
+{
+	struct host *h = &w->hosts[e->host];
+
+	switch (e->kind) {
+	case EV_ARRIVE:
+		arrive(w, e);
+		return;
+	case EV_TROUBLE:
+		trouble(w, e->host);
+		return;
+	case EV_HEAL:
+		heal(w, e->host);
+		return;
+	case EV_EXPIRE:
+		expire(w, e);
+		return;
+	case EV_RESUME:
+		if (e->life != h->life || !h->running)
+			return;
+		resume(w, e->host);
+		if (!h->connected && h->link_up && h->running)
+			after_ms(w, EV_UP, e->host, 2);
+		return;
+	case EV_QUIT:
+		if (e->life == h->life && h->running && h->claim.stopping)
+			crash(w, e->host);
+		return;
+	case EV_BOOT:
+		if (!h->running)
+			boot_agent(w, e->host);
+		return;
+	case EV_OPERATOR:
+		if (w->w.delete_marks_ms == 0)
+			return;
+		keeper_delete_mark(&w->z, roll(w) % w->w.workers);
+		push(w, (struct event){
+			    .at = w->now +
+				  (int64_t)w->w.delete_marks_ms * NS_PER_MS,
+			    .kind = EV_OPERATOR });
+		return;
+	case EV_RENEW:
+		if (w->w.renew_realm_ms != 0)
+			renew_realm(w);
+		return;
+	case EV_ISSUE:
+		after_ms(w, EV_ISSUE, e->host,
+		    between(w, 1, 2 * (int64_t)w->w.issue_ms));
+		e->life = h->life;
+		break;
+	case EV_WAKE:
+	case EV_REPLY:
+	case EV_DEADLINE:
+	case EV_WATCH:
+	case EV_DOWN:
+	case EV_UP:
+	case EV_GIVE_UP:
+		break;
+	}
+	process_event(w, e);
+}
+
+/* ---- making and running -------------------------------------------------- */
+
+struct world *
+world_make(const struct weather *weather, uint64_t seed)
+{
+	struct world *w = must(calloc(1, sizeof(*w)));
+	struct contract k = { .format = 1,
+		.generation = 1,
+		.generation_text = "1-00000001",
+		.reserve_max_ms = weather->reserve_max_ms,
+		.worker_first = 0,
+		.worker_last = weather->workers - 1 };
+
+	w->w = *weather;
+	w->dice = seed;
+	w->now = 1000 * NS_PER_S;
+	k.layout = (struct firn_layout){ .size = sizeof(k.layout),
+		.time_bits = 41,
+		.worker_bits = 12,
+		.sequence_bits = 6,
+		.tick_ms = 1,
+		.epoch_ms = INT64_C(1735689600000),
+		.name = "custom" };
+	keeper_make(&w->z, &k, weather->blind);
+	w->ledger = ledger_make();
+	w->hosts = must(calloc(weather->hosts, sizeof(*w->hosts)));
+	for (unsigned i = 0; i < weather->hosts; i++) {
+		struct host *h = &w->hosts[i];
+
+		h->scratch = must(calloc(weather->workers / 64 + 1, 8));
+		h->link_up = true;
+		h->boot_offset = between(w, 0, 1000000) * NS_PER_S;
+		h->wall_offset = between(w, -100, 100) * NS_PER_MS;
+		after_ms(w, EV_BOOT, i, between(w, 1, 3000));
+		after_ms(w, EV_ISSUE, i, between(w, 1, 1000));
+		if (weather->chaos_ms != 0)
+			after_ms(w, EV_TROUBLE, i,
+			    between(w, 1, 2 * (int64_t)weather->chaos_ms));
+	}
+	if (weather->delete_marks_ms != 0)
+		push(w, (struct event){ .at = w->now + 20 * NS_PER_S,
+			    .kind = EV_OPERATOR });
+	if (weather->renew_realm_ms != 0)
+		push(w, (struct event){
+			    .at = w->now + 60 * NS_PER_S, .kind = EV_RENEW });
+	return (w);
+}
+
+void
+world_free(struct world *w)
+{
+	while (w->nheap > 0) {
+		struct event e = pop(w);
+
+		free_event(&e);
+	}
+	for (unsigned i = 0; i < w->w.hosts; i++) {
+		for (size_t k = 0; k < w->hosts[i].ninbox; k++)
+			free_event(&w->hosts[i].inbox[k]);
+		free(w->hosts[i].inbox);
+		free(w->hosts[i].scratch);
+	}
+	free(w->hosts);
+	free(w->heap);
+	ledger_free(w->ledger);
+	keeper_free(&w->z);
+	free(w);
+}
+
+bool
+world_run(struct world *w, uint64_t steps, int64_t until_ns)
+{
+	for (uint64_t n = 0; n < steps && w->nheap > 0; n++) {
+		struct event e;
+
+		if (w->heap[0].at >= until_ns) {
+			w->now = until_ns;
+			break;
+		}
+		e = pop(w);
+		w->now = e.at;
+		happen(w, &e);
+		free_event(&e);
+		w->t.steps++;
+		if (w->t.repeats + w->t.decreases + w->t.outside > 0)
+			return (false);
+	}
+	return (true);
+}
+
+void
+world_cut_all(struct world *w, int64_t ns)
+{
+	for (unsigned i = 0; i < w->w.hosts; i++)
+		cut_link(w, i, ns / NS_PER_MS);
+}
+
+void
+world_calm(struct world *w)
+{
+	w->w.chaos_ms = w->w.delete_marks_ms = w->w.renew_realm_ms = 0;
+	w->w.lose_reply = w->w.lose_request = 0;
+	for (unsigned i = 0; i < w->w.hosts; i++)
+		w->hosts[i].drift_ppm = 0;
+}
+
+int64_t
+world_time(const struct world *w)
+{
+	return (w->now);
+}
+
+void
+world_tally(const struct world *w, struct tally *out)
+{
+	*out = w->t;
+	out->creates = w->z.creates;
+	out->writes = w->z.writes;
+	for (unsigned i = 0; i < w->w.hosts; i++) {
+		struct host *h = &w->hosts[i];
+		struct instant in;
+		struct claim_now t;
+
+		if (!h->running || h->paused || !h->served)
+			continue;
+		t = time_of(w, h, &in);
+		claim_facts(&h->claim, t, &h->serve.gate);
+		out->serving +=
+		    serve_state(&h->serve, &h->clock, &in) == GATE_ALLOW;
+	}
+}
