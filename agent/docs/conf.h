@@ -17,29 +17,29 @@
 
 struct conf {
 	char zookeeper[CONF_HOSTS_MAX]; /* --zk, FIRN_ZK; "127.0.0.1:2181" */
-	char realm[64];                 /* --realm, FIRN_REALM; "default" */
-	char socket[108];               /* --socket, FIRN_SOCKET */
-	char socket_mode[8];            /* "0660" */
-	char socket_group[64];          /* "": the process's own */
-	char log_level[8];              /* --log-level; "info" */
-	char layout[40];                /* --layout: "" or must be the realm's */
-	char epoch[40];                 /* --epoch: "" or must be the realm's */
-	char sequence_start[8];         /* "zero" or "random" */
-	char on_step[8];                /* "wait", "fail", "logical" */
-	int64_t step_tolerance_ms;      /* 5 */
-	int64_t max_lead_ms;            /* 5 */
-	int64_t logical_lead_ms;        /* 0: as max_lead_ms */
-	int64_t session_ms;             /* 10000 */
-	int64_t renew_ms;               /* 3000 */
-	int64_t reserve_ms;             /* 60000; at most the realm's */
-	int64_t claim_wait_ms;          /* 2000 */
-	int64_t op_deadline_ms;         /* 2500 */
-	int64_t ttl_ms;                 /* of batches; 1000 */
-	int64_t skew_warn_ms;           /* 500 */
-	int64_t skew_refuse_ms;         /* 10000 */
-	int64_t max_clients;            /* 10000 */
-	int64_t drain_ms;               /* longest drain at SIGTERM; 2000 */
-	char path[CONF_TEXT_MAX];       /* the file read, "" if none */
+	char realm[64]; /* --realm, FIRN_REALM; "default" */
+	char socket[108]; /* --socket, FIRN_SOCKET */
+	char socket_mode[8]; /* "0660" */
+	char socket_group[64]; /* "": the process's own */
+	char log_level[8]; /* --log-level; "info" */
+	char layout[40]; /* --layout: "" or must be the realm's */
+	char epoch[40]; /* --epoch: "" or must be the realm's */
+	char sequence_start[8]; /* "zero" or "random" */
+	char on_step[8]; /* "wait", "fail", "logical" */
+	int64_t step_tolerance_ms; /* 5 */
+	int64_t max_lead_ms; /* 5 */
+	int64_t logical_lead_ms; /* 0: as max_lead_ms */
+	int64_t session_ms; /* 10000 */
+	int64_t renew_ms; /* 3000 */
+	int64_t reserve_ms; /* 60000; at most the realm's */
+	int64_t claim_wait_ms; /* 2000 */
+	int64_t op_deadline_ms; /* 2500 */
+	int64_t ttl_ms; /* of batches; 1000 */
+	int64_t skew_warn_ms; /* 500 */
+	int64_t skew_refuse_ms; /* 10000 */
+	int64_t max_clients; /* 10000 */
+	int64_t drain_ms; /* longest drain at SIGTERM; 2000 */
+	char path[CONF_TEXT_MAX]; /* the file read, "" if none */
 	/* where each key's value came from: index as in the table */
 	uint8_t source[64];
 };
@@ -51,10 +51,12 @@ enum conf_action { CONF_RUN, CONF_CHECK, CONF_VERSION, CONF_HELP };
 
 /*
  * Reads flags, environment, file.  Returns 0, 64 (usage) or 78 (file or
- * value), with one line in err.
+ * value), with one line in err.  With an action other than CONF_RUN and
+ * CONF_CHECK *c is not filled in.  Changes nothing but *c and *action, so it
+ * may be called again with the same argv.
  */
-int conf_load(struct conf *c, int argc, char **argv, enum conf_action *action,
-    struct doc_error *err);
+FIRN_CHECK_RESULT int conf_load(struct conf *c, int argc, char **argv,
+    enum conf_action *action, struct doc_error *err);
 
 /* --check-config: each key, its value and where it came from. */
 void conf_print(const struct conf *c, FILE *out);

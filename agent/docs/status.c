@@ -49,8 +49,8 @@ put_lease(struct json_out *o, const struct status_doc *d)
 	    o, "window_left_ms", d->mark_ms != 0, d->window_left_ms);
 	json_put_bool(o, "connected", d->connected);
 	json_put_number_or_null(o, "skew_ms", d->has_skew, d->skew_ms);
-	json_put_number_or_null(o, "offset_ms", d->has_skew, d->offset_ms);
-	json_put_number_or_null(o, "error_ms", d->has_skew, d->error_ms);
+	json_put_number_or_null(o, "offset_ms", d->has_offset, d->offset_ms);
+	json_put_number_or_null(o, "error_ms", d->has_offset, d->error_ms);
 	json_put_number(o, "peers", d->peers);
 }
 
@@ -135,6 +135,7 @@ get_figures(const struct json_at *at, struct status_doc *d)
 	    get_i64(at, "pid", &d->pid) != 0)
 		return (-1);
 	d->has_skew = json_has(at, "skew_ms");
+	d->has_offset = json_has(at, "offset_ms");
 	if (!json_has(at, "connected"))
 		return (0);
 	return (json_get_bool(at, "connected", &d->connected));

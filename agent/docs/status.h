@@ -23,8 +23,10 @@ struct status_doc {
 	int64_t mark_ms; /* end of the window, Unix ms; 0: null */
 	int64_t window_left_ms;
 	bool connected; /* to ZooKeeper */
-	bool has_skew;
-	int64_t skew_ms, offset_ms, error_ms;
+	bool has_skew; /* against the peers */
+	int64_t skew_ms;
+	bool has_offset; /* against ZooKeeper; the next two are measured */
+	int64_t offset_ms, error_ms;
 	int64_t peers;
 	uint64_t issued, clients, batches, refusals;
 	int64_t pid;

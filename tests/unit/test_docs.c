@@ -518,6 +518,7 @@ longest_status_doc(void)
 		.window_left_ms = INT64_MIN,
 		.has_skew = true,
 		.skew_ms = INT64_MIN,
+		.has_offset = true,
 		.offset_ms = INT64_MIN,
 		.error_ms = INT64_MIN,
 		.peers = INT64_MIN,
@@ -559,6 +560,7 @@ test_status_longest(void **state)
 	assert_string_equal(d.claim, back.claim);
 	assert_true(d.worker == back.worker && d.issued == back.issued);
 	assert_true(d.refusals == back.refusals && back.has_skew);
+	assert_true(back.has_offset && d.error_ms == back.error_ms);
 	assert_true(d.mark_ms == back.mark_ms && d.skew_ms == back.skew_ms);
 	assert_true(d.counter == back.counter && d.peers == back.peers);
 }

@@ -1,0 +1,737 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * test_conf - the configuration: which source wins, every limit, what is
+ * refused with which line, and that manual and sample say what the table says.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "conf_key.h"
+#include "dice.h"
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+#define ARGS_MAX 8
+#define ROUNDS 5000
+
+static char directory[] = "/tmp/firn-test-conf-XXXXXX";
+static char path[64]; /* of the file that --config names */
+
+static int
+set_up(void **state)
+{
+	(void)state;
+	(void)unsetenv("FIRN_ZK");
+	(void)unsetenv("FIRN_REALM");
+	(void)unsetenv("FIRN_SOCKET");
+	if (mkdtemp(directory) == NULL)
+		return (-1);
+	(void)snprintf(path, sizeof(path), "%s/firnd.json", directory);
+	return (0);
+}
+
+static int
+tear_down(void **state)
+{
+	(void)state;
+	(void)unlink(path);
+	return (rmdir(directory));
+}
+
+static void
+write_file(const char *text, size_t length)
+{
+	FILE *f = fopen(path, "we");
+
+	assert_non_null(f);
+	assert_int_equal(fwrite(text, 1, length, f), length);
+	assert_int_equal(fclose(f), 0);
+}
+
+/* Loads with these arguments, split at blanks; "FILE" stands for the file. */
+static int
+load(struct conf *c, const char *arguments, enum conf_action *action,
+    struct doc_error *err)
+{
+	char text[500], *argv[ARGS_MAX + 1] = { NULL };
+	int argc = 0;
+
+	(void)snprintf(text, sizeof(text), "firnd %s", arguments);
+	for (char *p = strtok(text, " "); p != NULL; p = strtok(NULL, " ")) {
+		assert_true(argc < ARGS_MAX);
+		argv[argc++] = strcmp(p, "FILE") == 0 ? path : p;
+	}
+	memset(err, 0, sizeof(*err));
+	return (conf_load(c, argc, argv, action, err));
+}
+
+static int
+load_text(struct conf *c, const char *text, struct doc_error *err)
+{
+	enum conf_action action;
+
+	write_file(text, strlen(text));
+	return (load(c, "--config FILE", &action, err));
+}
+
+static const struct conf_key *
+key(const char *name)
+{
+	for (size_t i = 0; i < conf_nkeys; i++)
+		if (strcmp(conf_keys[i].name, name) == 0)
+			return (&conf_keys[i]);
+	fail_msg("no key %s", name);
+	return (NULL);
+}
+
+static enum conf_source
+source(const struct conf *c, const char *name)
+{
+	return ((enum conf_source)c->source[key(name) - conf_keys]);
+}
+
+/* The line without the file's path, which is another at each run. */
+static const char *
+without_path(const struct doc_error *err)
+{
+	size_t n = strlen(path);
+
+	assert_memory_equal(err->text, path, n);
+	assert_memory_equal(err->text + n, ": ", 2);
+	return (err->text + n + 2);
+}
+
+/* ---- sources ------------------------------------------------------------------- */
+
+static void
+test_defaults(void **state)
+{
+	enum conf_action action;
+	struct doc_error err;
+	struct conf c;
+
+	(void)state;
+	write_file("{}", 2);
+	assert_int_equal(load(&c, "--config FILE", &action, &err), 0);
+	assert_int_equal(action, CONF_RUN);
+	assert_string_equal(c.path, path);
+	assert_string_equal(c.zookeeper, "127.0.0.1:2181");
+	assert_string_equal(c.realm, "default");
+	assert_string_equal(c.socket, "/run/firn/firn.sock");
+	assert_string_equal(c.socket_mode, "0660");
+	assert_string_equal(c.socket_group, "");
+	assert_string_equal(c.log_level, "info");
+	assert_string_equal(c.layout, "");
+	assert_string_equal(c.epoch, "");
+	assert_string_equal(c.sequence_start, "zero");
+	assert_string_equal(c.on_step, "wait");
+	assert_int_equal(c.step_tolerance_ms, 5);
+	assert_int_equal(c.max_lead_ms, 5);
+	assert_int_equal(c.logical_lead_ms, 0);
+	assert_int_equal(c.session_ms, 10000);
+	assert_int_equal(c.renew_ms, 3000);
+	assert_int_equal(c.reserve_ms, 60000);
+	assert_int_equal(c.claim_wait_ms, 2000);
+	assert_int_equal(c.op_deadline_ms, 2500);
+	assert_int_equal(c.ttl_ms, 1000);
+	assert_int_equal(c.skew_warn_ms, 500);
+	assert_int_equal(c.skew_refuse_ms, 10000);
+	assert_int_equal(c.max_clients, 10000);
+	assert_int_equal(c.drain_ms, 2000);
+	for (size_t i = 0; i < conf_nkeys; i++)
+		assert_int_equal(c.source[i], CONF_DEFAULT);
+}
+
+static void
+test_precedence(void **state)
+{
+	static const char text[] = "{ // comments\n\"realm\": \"file\", /* are "
+				   "*/ \"socket\": \"/f\",\n"
+				   "\"zookeeper\": \"f:1\", \"ttl_ms\": 7 }";
+	enum conf_action action;
+	struct doc_error err;
+	struct conf c;
+
+	(void)state;
+	write_file(text, sizeof(text) - 1);
+	assert_int_equal(setenv("FIRN_REALM", "env", 1), 0);
+	assert_int_equal(setenv("FIRN_ZK", "e:1", 1), 0);
+	assert_int_equal(setenv("FIRN_SOCKET", "", 1), 0);
+	assert_int_equal(
+	    load(&c, "--zk=flag:1 --config=FILE", &action, &err), 78);
+	assert_string_equal(err.text, "FILE: No such file or directory");
+	assert_int_equal(
+	    load(&c, "--zk=flag:1 --config FILE", &action, &err), 0);
+	assert_string_equal(c.zookeeper, "flag:1");
+	assert_int_equal(source(&c, "zookeeper"), CONF_FLAG);
+	assert_string_equal(c.realm, "env");
+	assert_int_equal(source(&c, "realm"), CONF_ENVIRONMENT);
+	/* A variable that is empty says nothing. */
+	assert_string_equal(c.socket, "/f");
+	assert_int_equal(source(&c, "socket"), CONF_FILE);
+	assert_int_equal(c.ttl_ms, 7);
+	assert_int_equal(source(&c, "drain_ms"), CONF_DEFAULT);
+	/* Of two flags the last; an empty one takes the demand back. */
+	assert_int_equal(load(&c,
+			     "--config FILE --realm a --realm b "
+			     "--layout=",
+			     &action, &err),
+	    0);
+	assert_string_equal(c.realm, "b");
+	assert_string_equal(c.layout, "");
+	assert_int_equal(source(&c, "layout"), CONF_FLAG);
+	/* What is wrong in the environment is told by the variable's name. */
+	assert_int_equal(setenv("FIRN_REALM", "a/b", 1), 0);
+	assert_int_equal(load(&c, "--config FILE", &action, &err), 78);
+	assert_string_equal(err.text, "FIRN_REALM: must be 1 to 63 of A-Z a-z "
+				      "0-9 . _ -, not \"a/b\"");
+	(void)unsetenv("FIRN_REALM");
+	(void)unsetenv("FIRN_ZK");
+	(void)unsetenv("FIRN_SOCKET");
+}
+
+/* SIGHUP reads again with the same arguments and finds what has changed. */
+static void
+test_again(void **state)
+{
+	char *argv[] = { (char[]){ "firnd" }, (char[]){ "--config" }, path,
+		(char[]){ "--realm=x" }, NULL };
+	enum conf_action action;
+	struct doc_error err;
+	struct conf c;
+
+	(void)state;
+	write_file("{\"ttl_ms\":7}", 12);
+	assert_int_equal(conf_load(&c, 4, argv, &action, &err), 0);
+	assert_int_equal(c.ttl_ms, 7);
+	write_file("{\"ttl_ms\":8,}", 13);
+	assert_int_equal(conf_load(&c, 4, argv, &action, &err), 78);
+	write_file("{\"ttl_ms\":9}", 12);
+	assert_int_equal(conf_load(&c, 4, argv, &action, &err), 0);
+	assert_int_equal(c.ttl_ms, 9);
+	assert_string_equal(c.realm, "x");
+	assert_string_equal(argv[3], "--realm=x");
+}
+
+/* ---- the command line ---------------------------------------------------------- */
+
+struct usage_case {
+	const char *arguments;
+	int rc;
+	enum conf_action action;
+	const char *fault; /* NULL: none */
+};
+
+static void
+test_usage(void **state)
+{
+	static const struct usage_case cases[] = {
+		{ "--version", 0, CONF_VERSION, NULL },
+		{ "--help", 0, CONF_HELP, NULL },
+		{ "--config /nowhere --help", 0, CONF_HELP, NULL },
+		{ "--config FILE --check-config", 0, CONF_CHECK, NULL },
+		{ "--chek-config", 64, CONF_RUN,
+		    "there is no flag \"--chek-config\" (firnd --help)" },
+		{ "--static-worker 5", 64, CONF_RUN,
+		    "there is no flag \"--static-worker\" (firnd --help)" },
+		{ "-v", 64, CONF_RUN,
+		    "there is no flag \"-v\" (firnd --help)" },
+		{ "--rea x", 64, CONF_RUN,
+		    "there is no flag \"--rea\" (firnd --help)" },
+		{ "--help=yes", 64, CONF_RUN,
+		    "there is no flag \"--help=yes\" (firnd --help)" },
+		{ "start", 64, CONF_RUN,
+		    "firnd takes no argument \"start\" (firnd --help)" },
+		{ "--", 64, CONF_RUN,
+		    "there is no flag \"--\" (firnd --help)" },
+		{ "--zk", 64, CONF_RUN, "--zk wants an argument" },
+		{ "--config", 64, CONF_RUN, "--config wants an argument" },
+		{ "--check-config --config", 64, CONF_CHECK,
+		    "--config wants an argument" },
+		{ "--config FILE --log-level loud", 78, CONF_RUN,
+		    "--log-level: must be debug, info, warn or error, not "
+		    "\"loud\"" },
+		{ "--config FILE --layout 41/10/14", 78, CONF_RUN,
+		    "--layout: must be firn, twitter, or bits such as "
+		    "41/10/12, not \"41/10/14\"" },
+		{ "--config FILE --zk=", 78, CONF_RUN,
+		    "--zk: must be HOST:PORT[,HOST:PORT...][/CHROOT], not "
+		    "\"\"" },
+		{ "--config /nowhere/firnd.json", 78, CONF_RUN,
+		    "/nowhere/firnd.json: No such file or directory" },
+		{ "--config /", 78, CONF_RUN, "/: Is a directory" },
+	};
+
+	(void)state;
+	write_file("{}", 2);
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		const struct usage_case *u = &cases[i];
+		enum conf_action action = CONF_HELP;
+		struct doc_error err;
+		struct conf c;
+		int rc = load(&c, u->arguments, &action, &err);
+
+		if (rc != u->rc || action != u->action ||
+		    strcmp(err.text, u->fault != NULL ? u->fault : "") != 0)
+			fail_msg("%s: %d \"%s\"", u->arguments, rc, err.text);
+	}
+}
+
+/* The default file may be missing, but not unreadable. */
+static void
+test_optional(void **state)
+{
+	enum conf_action action;
+	struct doc_error err;
+	struct conf c;
+
+	(void)state;
+	(void)unlink(path);
+	memset(&c, 0, sizeof(c));
+	assert_int_equal(conf_read_file(&c, path, true, &err), 0);
+	assert_string_equal(c.path, "");
+	assert_int_equal(conf_read_file(&c, path, false, &err), 78);
+	assert_int_equal(mkdir(path, 0700), 0);
+	assert_int_equal(conf_read_file(&c, path, true, &err), 78);
+	assert_int_equal(rmdir(path), 0);
+	if (access(CONF_PATH_DEFAULT, F_OK) != 0) {
+		assert_int_equal(load(&c, "", &action, &err), 0);
+		assert_string_equal(c.path, "");
+	}
+}
+
+/* ---- the file ------------------------------------------------------------------ */
+
+struct file_case {
+	const char *text;
+	const char *fault; /* NULL: it is good */
+	const char *why;
+};
+
+static const struct file_case file_cases[] = {
+	{ "{}", NULL, "nothing" },
+	{ "// all\n{\"epoch\": 1735689600000}", NULL,
+	    "an epoch is a number as well" },
+	{ "{\"epoch\": \"2025-01-01T00:00:00Z\"}", NULL, "or an instant" },
+	{ "{\"layout\": \"41/5+5/12\"}", NULL, "bits" },
+	{ "{\"layout\": \"twitter\"}", NULL, "a preset" },
+	{ "{\"socket_mode\": \"600\"}", NULL, "three digits" },
+	{ "{\"socket\": \"firn.sock\"}", NULL, "a relative path" },
+	{ "{\"renew_ms\": 3e3}", NULL, "whole all the same" },
+	{ "", "it is empty", "empty" },
+	{ "// nothing\n", "it is empty", "a comment alone" },
+	{ "[]", "this is no JSON object", "a list" },
+	{ "{\n  \"realm\": \"a\"\n  \"socket\": \"b\"\n}",
+	    "line 3, column 3: a comma or } should stand here", "no comma" },
+	{ "{ /* a\n b */ \"realm\": a }",
+	    "line 2, column 16: a value should stand here",
+	    "comments move nothing" },
+	{ "{\n/* a", "line 2, column 1: this comment has no end", "no end" },
+	{ "{\"relm\": \"a\"}", "relm: there is no such key", "unknown" },
+	{ "{\"Realm\": \"a\"}", "Realm: there is no such key", "case counts" },
+	{ "{\"realm\": \"a\", \"realm\": \"b\"}",
+	    "realm: this key stands there twice", "doubled" },
+	{ "{\"realm\": 7}", "realm: must be a string", "a number" },
+	{ "{\"realm\": null}", "realm: must be a string", "null" },
+	{ "{\"realm\": {\"name\": \"a\"}}", "realm: must be a string",
+	    "an object" },
+	{ "{\"realm\": \"\"}",
+	    "realm: must be 1 to 63 of A-Z a-z 0-9 . _ -, not \"\"", "empty" },
+	{ "{\"realm\": \"..\"}",
+	    "realm: must be 1 to 63 of A-Z a-z 0-9 . _ -, not \"..\"",
+	    "the parent" },
+	{ "{\"renew_ms\": \"3000\"}",
+	    "renew_ms: must be a whole number from 100 to 60000 ms, without "
+	    "quotes",
+	    "a string" },
+	{ "{\"renew_ms\": 1.5}",
+	    "renew_ms: must be a whole number from 100 to 60000 ms, without "
+	    "quotes",
+	    "a fraction" },
+	{ "{\"renew_ms\": 1e400}",
+	    "renew_ms: must be a whole number from 100 to 60000 ms, without "
+	    "quotes",
+	    "infinity" },
+	{ "{\"renew_ms\": 9223372036854775808}",
+	    "renew_ms: must be a whole number from 100 to 60000 ms, without "
+	    "quotes",
+	    "2^63" },
+	{ "{\"renew_ms\": true}",
+	    "renew_ms: must be a whole number from 100 to 60000 ms, without "
+	    "quotes",
+	    "a word" },
+	{ "{\"renew_ms\": -1}",
+	    "renew_ms: must be a whole number from 100 to 60000 ms, not -1",
+	    "negative" },
+	{ "{\"max_clients\": 0}",
+	    "max_clients: must be a whole number from 1 to 1000000, not 0",
+	    "no unit" },
+	{ "{\"epoch\": -1}",
+	    "epoch: must be Unix milliseconds or an instant such as "
+	    "2025-01-01T00:00:00Z, from 1970 to 9999, not \"-1\"",
+	    "before 1970" },
+	{ "{\"epoch\": \"2025-02-29T00:00:00Z\"}",
+	    "epoch: must be Unix milliseconds or an instant such as "
+	    "2025-01-01T00:00:00Z, from 1970 to 9999, not "
+	    "\"2025-02-29T00:00:00Z\"",
+	    "no such day" },
+	{ "{\"layout\": \"41/10/0\"}",
+	    "layout: must be firn, twitter, or bits such as 41/10/12, not "
+	    "\"41/10/0\"",
+	    "no sequence" },
+	{ "{\"socket_mode\": \"0888\"}",
+	    "socket_mode: must be octal with read and write for the owner, "
+	    "as 0660, not \"0888\"",
+	    "not octal" },
+	{ "{\"socket_mode\": \"0440\"}",
+	    "socket_mode: must be octal with read and write for the owner, "
+	    "as 0660, not \"0440\"",
+	    "nobody could connect" },
+	{ "{\"socket_mode\": 0660}",
+	    "line 1, column 18: a comma or } should stand here", "not JSON" },
+	{ "{\"socket_mode\": \"04660\"}",
+	    "socket_mode: must be octal with read and write for the owner, "
+	    "as 0660, not \"04660\"",
+	    "set-user-ID" },
+	{ "{\"socket_group\": \"a b\"}",
+	    "socket_group: must be the name or number of a group, not \"a b\"",
+	    "a blank" },
+	{ "{\"socket\": \"\"}",
+	    "socket: must be the path of a socket, not \"\"", "none" },
+	{ "{\"socket\": \"/a\\nb\"}",
+	    "socket: must not hold control characters", "a line break" },
+	{ "{\"sequence_start\": \"one\"}",
+	    "sequence_start: must be zero or random, not \"one\"", "neither" },
+	{ "{\"on_step\": \"\"}",
+	    "on_step: must be wait, fail or logical, not \"\"", "empty" },
+	{ "{\"op_deadline_ms\": 3000}",
+	    "op_deadline_ms: must be below renew_ms (3000), not 3000",
+	    "a renewal must end before the next" },
+	{ "{\"reserve_ms\": 8999}",
+	    "reserve_ms: must be at least three times renew_ms (3000), not "
+	    "8999",
+	    "two lost renewals would spend it" },
+	{ "{\"skew_warn_ms\": 10001}",
+	    "skew_warn_ms: must be at most skew_refuse_ms (10000), not 10001",
+	    "refused before warned" },
+};
+
+static void
+test_file(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < COUNT(file_cases); i++) {
+		const struct file_case *f = &file_cases[i];
+		struct doc_error err;
+		struct conf c;
+		int rc = load_text(&c, f->text, &err);
+		const char *fault = "";
+
+		if (rc != 0)
+			/* what concerns two keys is told without the file */
+			fault = strncmp(err.text, path, strlen(path)) == 0
+				    ? without_path(&err)
+				    : err.text;
+		if (rc != (f->fault == NULL ? 0 : 78) ||
+		    strcmp(fault, f->fault != NULL ? f->fault : "") != 0)
+			fail_msg("%s: %d \"%s\"", f->why, rc, err.text);
+	}
+}
+
+/* Ten megabytes, bytes that are no text, a long path: one line each. */
+static void
+test_file_extremes(void **state)
+{
+	char *big = malloc(10 << 20), long_path[1000];
+	struct doc_error err;
+	struct conf c;
+
+	(void)state;
+	assert_non_null(big);
+	memset(big, ' ', 10 << 20);
+	write_file(big, 10 << 20);
+	assert_int_equal(conf_read_file(&c, path, false, &err), 78);
+	assert_string_equal(
+	    without_path(&err), "65537 bytes are too many: at most 65536");
+	memset(big, '{', DOC_SIZE_MAX);
+	write_file(big, DOC_SIZE_MAX);
+	assert_int_equal(conf_read_file(&c, path, false, &err), 78);
+	memset(big, '/', DOC_SIZE_MAX);
+	write_file(big, DOC_SIZE_MAX);
+	assert_int_equal(conf_read_file(&c, path, false, &err), 78);
+	assert_string_equal(without_path(&err), "it is empty");
+	write_file("{\"realm\":\"a\0b\"}", 15);
+	assert_int_equal(conf_read_file(&c, path, false, &err), 78);
+	assert_string_equal(without_path(&err), "line 1, column 12: a string "
+						"must not hold a control "
+						"character");
+	write_file("{\"realm\":\"\xff\"}", 13);
+	assert_int_equal(conf_read_file(&c, path, false, &err), 78);
+	assert_string_equal(
+	    without_path(&err), "line 1, column 11: this is not UTF-8");
+	memset(long_path, 'x', sizeof(long_path));
+	long_path[sizeof(long_path) - 1] = '\0';
+	assert_int_equal(conf_read_file(&c, long_path, true, &err), 78);
+	assert_non_null(strstr(err.text, "this path is longer than 255 bytes"));
+	free(big);
+}
+
+/* ---- every limit --------------------------------------------------------------- */
+
+static void
+check_number(const struct conf_key *k, int64_t v, bool good)
+{
+	struct conf c = { 0 };
+	struct doc_error err;
+	char text[24];
+
+	(void)snprintf(text, sizeof(text), "%lld", (long long)v);
+	assert_int_equal(
+	    conf_set(&c, k, text, CONF_FLAG, "it", &err), good ? 0 : 78);
+	assert_true(conf_number(&c, k) == (good ? v : 0));
+	assert_int_equal(c.source[k - conf_keys], good ? CONF_FLAG : 0);
+}
+
+static void
+check_text_room(const struct conf_key *k)
+{
+	char text[CONF_HOSTS_MAX + 1];
+	struct conf c = { 0 };
+	struct doc_error err;
+
+	memset(text, 'x', sizeof(text));
+	text[k->size] = '\0';
+	assert_int_equal(conf_set(&c, k, text, CONF_FLAG, "it", &err), 78);
+	assert_string_equal(conf_text(&c, k), "");
+	text[k->size - 1] = '\0';
+	if (k->check(text) == NULL) {
+		assert_int_equal(
+		    conf_set(&c, k, text, CONF_FLAG, "it", &err), 0);
+		assert_string_equal(conf_text(&c, k), text);
+	}
+}
+
+static void
+test_limits(void **state)
+{
+	(void)state;
+	assert_int_equal(conf_nkeys, 23);
+	for (size_t i = 0; i < conf_nkeys; i++) {
+		const struct conf_key *k = &conf_keys[i];
+
+		if (k->size > 0) {
+			check_text_room(k);
+			continue;
+		}
+		check_number(k, k->min, true);
+		check_number(k, k->max, true);
+		check_number(k, k->min - 1, false);
+		check_number(k, k->max + 1, false);
+	}
+}
+
+/* ---- what it prints ------------------------------------------------------------ */
+
+static void
+test_print(void **state)
+{
+	enum conf_action action;
+	char *text = NULL, want[200];
+	struct doc_error err;
+	size_t length = 0, lines = 0;
+	struct conf c;
+	FILE *out = open_memstream(&text, &length);
+
+	(void)state;
+	assert_non_null(out);
+	write_file("{\"ttl_ms\":7}", 12);
+	assert_int_equal(
+	    load(&c, "--config FILE --realm r --check-config", &action, &err),
+	    0);
+	conf_print(&c, out);
+	assert_int_equal(fclose(out), 0);
+	for (const char *p = text; *p != '\0'; p++)
+		lines += *p == '\n';
+	assert_int_equal(lines, conf_nkeys);
+	assert_non_null(strstr(text, "realm              \"r\"  (flag)\n"));
+	assert_non_null(strstr(text, "drain_ms           2000  (default)\n"));
+	(void)snprintf(
+	    want, sizeof(want), "ttl_ms             7  (file %s)\n", path);
+	assert_non_null(strstr(text, want));
+	free(text);
+}
+
+static void
+test_usage_text(void **state)
+{
+	char *text = NULL;
+	size_t length = 0;
+	FILE *out = open_memstream(&text, &length);
+
+	(void)state;
+	assert_non_null(out);
+	conf_usage(out);
+	assert_int_equal(fclose(out), 0);
+	for (size_t i = 0; i < conf_nkeys; i++) {
+		const struct conf_key *k = &conf_keys[i];
+
+		if (k->flag != NULL)
+			assert_non_null(strstr(text, k->flag));
+		if (k->env != NULL)
+			assert_non_null(strstr(text, k->env));
+	}
+	for (char *p = strtok(text, "\n"); p != NULL; p = strtok(NULL, "\n"))
+		if (strlen(p) > 79)
+			fail_msg("wider than a terminal: %s", p);
+	free(text);
+}
+
+/* ---- manual and sample --------------------------------------------------------- */
+
+/* A file of the source tree; a test run by hand elsewhere is skipped. */
+static char *
+read_source(const char *name)
+{
+	const char *top = getenv("FIRN_SRCDIR");
+	char file[1000], *text;
+	FILE *f;
+
+	if (top == NULL)
+		skip();
+	(void)snprintf(
+	    file, sizeof(file), "%s/%s", top != NULL ? top : ".", name);
+	f = fopen(file, "re");
+	if (f == NULL)
+		fail_msg("%s is missing", file);
+	text = calloc(1, DOC_SIZE_MAX + 1);
+	assert_non_null(text);
+	(void)fread(text, 1, DOC_SIZE_MAX, f);
+	(void)fclose(f);
+	return (text);
+}
+
+/* The manual's table has one row a key, and it is the table's. */
+static void
+test_manual(void **state)
+{
+	char *text = read_source("man/firnd.json.5"), row[200], limits[80];
+
+	(void)state;
+	for (size_t i = 0; i < conf_nkeys; i++) {
+		const struct conf_key *k = &conf_keys[i];
+
+		(void)snprintf(limits, sizeof(limits), "%lld\\(en%lld",
+		    (long long)k->min, (long long)k->max);
+		(void)snprintf(row, sizeof(row),
+		    "\n.It Ic %s Ta %s Ta %s Ta %s Ta %s\n", k->name,
+		    k->size > 0 && k->fallback[0] == '\0' ? "\\(dq\\(dq"
+							  : k->fallback,
+		    k->unit[0] != '\0' ? k->unit : "\\(en",
+		    k->size > 0 ? "text" : limits, k->reload ? "no" : "yes");
+		if (strstr(text, row) == NULL)
+			fail_msg("firnd.json(5) has no row %s", row + 1);
+		(void)snprintf(row, sizeof(row), "\n.It Ic %s\n", k->name);
+		if (strstr(text, row) == NULL)
+			fail_msg("firnd.json(5) does not explain %s", k->name);
+	}
+	free(text);
+}
+
+/* The sample names every key with its default, and loads. */
+static void
+test_sample(void **state)
+{
+	char *text = read_source("contrib/firnd.json");
+	struct doc_error err;
+	struct conf c, defaults;
+	int rc;
+
+	(void)state;
+	assert_int_equal(load_text(&defaults, "{}", &err), 0);
+	rc = load_text(&c, text, &err);
+	free(text);
+	if (rc != 0)
+		fail_msg("%s", err.text);
+	for (size_t i = 0; i < conf_nkeys; i++) {
+		const struct conf_key *k = &conf_keys[i];
+
+		if (c.source[i] != CONF_FILE)
+			fail_msg("the sample does not name %s", k->name);
+		if (k->size > 0)
+			assert_string_equal(
+			    conf_text(&c, k), conf_text(&defaults, k));
+		else
+			assert_int_equal(
+			    conf_number(&c, k), conf_number(&defaults, k));
+	}
+}
+
+/* ---- random damage ------------------------------------------------------------- */
+
+/* Whatever stands in the file: values in their limits, or one line and 78. */
+static void
+test_damage(void **state)
+{
+	static const char good[] =
+	    "{ // a\n \"realm\": \"a\", \"renew_ms\": 1000,\n"
+	    " /* b */ \"reserve_ms\": 30000, \"op_deadline_ms\": 900,\n"
+	    " \"layout\": \"41/10/12\", \"epoch\": 1735689600000 }\n";
+	struct dice d = dice_open("conf");
+
+	(void)state;
+	for (int round = 0; round < ROUNDS; round++) {
+		enum conf_action action;
+		char text[sizeof(good)];
+		struct doc_error err;
+		struct conf c;
+		int rc;
+
+		memcpy(text, good, sizeof(good));
+		for (uint64_t n = 1 + dice_below(&d, 3); n > 0; n--)
+			text[dice_below(&d, sizeof(good) - 1)] =
+			    (char)dice_below(&d, 256);
+		write_file(text, sizeof(good) - 1);
+		rc = load(&c, "--config FILE", &action, &err);
+		assert_true(rc == 0 || rc == 78);
+		assert_true((rc == 0) == (err.text[0] == '\0'));
+		for (size_t i = 0; rc == 0 && i < conf_nkeys; i++) {
+			const struct conf_key *k = &conf_keys[i];
+
+			if (k->size > 0)
+				assert_null(k->check(conf_text(&c, k)));
+			else
+				assert_in_range((uint64_t)conf_number(&c, k),
+				    (uint64_t)k->min, (uint64_t)k->max);
+		}
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_defaults),
+		cmocka_unit_test(test_precedence),
+		cmocka_unit_test(test_again),
+		cmocka_unit_test(test_usage),
+		cmocka_unit_test(test_optional),
+		cmocka_unit_test(test_file),
+		cmocka_unit_test(test_file_extremes),
+		cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_print),
+		cmocka_unit_test(test_usage_text),
+		cmocka_unit_test(test_manual),
+		cmocka_unit_test(test_sample),
+		cmocka_unit_test(test_damage),
+	};
+
+	return (cmocka_run_group_tests(tests, set_up, tear_down));
+}
