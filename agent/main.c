@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * main - opens the parts in the order in which they need each other, and
+ * closes them in the reverse.  No logic.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <event2/event.h>
+
+#include "agent.h"
+#include "conf.h"
+#include "lease.h"
+#include "listener.h"
+#include "log.h"
+
+#define ACCEPT_BACKOFF_MS 1000
+
+/* What the process needs before it opens anything. */
+static void
+process_open(void)
+{
+	struct rlimit rl;
+
+	umask(077); /* once, before there are threads */
+	signal(SIGPIPE, SIG_IGN);
+	if (getrlimit(RLIMIT_NOFILE, &rl) == 0 && rl.rlim_cur < rl.rlim_max) {
+		rl.rlim_cur = rl.rlim_max;
+		(void)setrlimit(RLIMIT_NOFILE, &rl);
+	}
+}
+
+/* Returns only if the agent is to run. */
+static void
+conf_open(struct conf *conf, int argc, char **argv)
+{
+	enum log_level level = LOG_LEVEL_INFO;
+	enum conf_action action;
+	struct doc_error err;
+	int status = conf_load(conf, argc, argv, &action, &err);
+
+	if (status != 0) {
+		fprintf(stderr, "firnd: %s\n", err.text);
+		exit(status);
+	}
+	switch (action) {
+	case CONF_RUN:
+		(void)log_level_parse(conf->log_level, &level);
+		log_open(level);
+		return;
+	case CONF_CHECK:
+		conf_print(conf, stdout);
+		break;
+	case CONF_VERSION:
+		printf("firnd %s\n", FIRN_VERSION);
+		break;
+	case CONF_HELP:
+		conf_usage(stdout);
+		break;
+	}
+	exit(fflush(stdout) == 0 && !ferror(stdout) ? 0 : 1);
+}
+
+static struct event_base *
+base_open(void)
+{
+	struct event_config *cfg = event_config_new();
+	struct event_base *base = NULL;
+
+	/* Ticks are a millisecond: so must be the timers' precision, at least. */
+	if (cfg != NULL &&
+	    event_config_set_flag(cfg, EVENT_BASE_FLAG_PRECISE_TIMER) == 0)
+		base = event_base_new_with_config(cfg);
+	if (cfg != NULL)
+		event_config_free(cfg);
+	if (base == NULL)
+		log_fatal(1, "cannot make an event loop");
+	return (base);
+}
+
+static struct listener *
+socket_open(struct event_base *base, const struct conf *conf)
+{
+	const struct listener_conf lc = { conf->socket, conf->socket_mode,
+		conf->socket_group, ACCEPT_BACKOFF_MS };
+	struct listener *l = NULL;
+	struct listener_error err;
+	int status = listener_open(&l, base, &lc, &err);
+
+	if (status != 0)
+		log_fatal(status, "%s", err.text);
+	return (l);
+}
+
+int
+main(int argc, char **argv)
+{
+	static struct conf conf;
+	struct event_base *base;
+	struct listener *listener;
+	struct agent *agent;
+	struct lease *lease;
+	int status;
+
+	process_open();
+	conf_open(&conf, argc, argv);
+	base = base_open();
+	listener = socket_open(base, &conf);
+	agent = agent_open(base, &conf, listener, argc, argv);
+	if (agent == NULL)
+		log_fatal(1, "out of memory");
+	lease = lease_open(base, &conf, agent_serve(agent), agent_clock(agent));
+	if (lease == NULL)
+		log_fatal(1, "out of memory");
+
+	status = agent_run(agent, lease);
+
+	agent_close(agent);
+	lease_close(lease);
+	listener_close(listener);
+	event_base_free(base);
+	return (status);
+}
