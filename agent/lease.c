@@ -110,6 +110,7 @@ fault_text(enum realm_fault fault)
 {
 	switch (fault) {
 	case REALM_GOOD:
+	case REALM_UNREAD:
 		return ("");
 	case REALM_MISSING:
 		return ("does not exist: `firn realm create` makes it");
@@ -133,7 +134,7 @@ say_news(struct lease *l)
 	const struct claim *c = &l->claim;
 	char words[sizeof(l->fault_words)] = "";
 
-	if (c->fault != REALM_GOOD && (c->connected || c->realm_known))
+	if (c->fault != REALM_GOOD && c->fault != REALM_UNREAD)
 		(void)snprintf(words, sizeof(words), "realm %s: %s",
 		    l->conf->realm, fault_text(c->fault));
 	if (strcmp(words, l->fault_words) != 0) {

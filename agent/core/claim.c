@@ -58,7 +58,7 @@ claim_init(struct claim *c, const struct claim_conf *conf, uint64_t seed)
 	c->state = CLAIM_AWAY;
 	c->jitter = seed;
 	c->node_worker = c->want = NO_WORKER;
-	c->fault = REALM_MISSING;
+	c->fault = REALM_UNREAD;
 	c->last_tick = NO_TICK;
 }
 

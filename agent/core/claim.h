@@ -105,6 +105,7 @@ struct claim_now {
 /* Why the realm may not be used. */
 enum realm_fault {
 	REALM_GOOD,
+	REALM_UNREAD, /* not looked at yet */
 	REALM_MISSING, /* no such node, so far */
 	REALM_GARBLED, /* its data makes no sense */
 	REALM_OTHER, /* another uuid than at start */
