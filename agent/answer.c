@@ -116,6 +116,25 @@ words_window_spent(const struct answer_view *v, char *buf, size_t n)
 		    "ZooKeeper has to confirm a renewal");
 }
 
+/* Missing, or not looked for yet: only the one is for an operator to mend. */
+static void
+words_no_realm(const struct answer_view *v, char *buf, size_t n)
+{
+	struct status_doc d;
+
+	memset(&d, 0, sizeof(d));
+	lease_status(v->lease, v->now, &d);
+	if (d.connected)
+		snprintf(buf, n,
+		    "no_realm: realm \"%s\" has not been found in ZooKeeper",
+		    v->conf->realm);
+	else
+		snprintf(buf, n,
+		    "no_realm: realm \"%s\" is not known yet: ZooKeeper "
+		    "(%.100s) does not answer",
+		    v->conf->realm, v->conf->zookeeper);
+}
+
 static void
 words_clock_skew(const struct answer_view *v, char *buf, size_t n)
 {
@@ -161,9 +180,7 @@ answer_words(const struct answer_view *v, enum gate_reason reason,
 		snprintf(buf, n, "%s", "");
 		return;
 	case GATE_NO_REALM:
-		snprintf(buf, n,
-		    "no_realm: realm \"%s\" has not been found in ZooKeeper",
-		    v->conf->realm);
+		words_no_realm(v, buf, n);
 		return;
 	case GATE_REALM_CHANGED:
 		snprintf(buf, n,
