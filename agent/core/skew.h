@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * skew - how far the own clock is from its peers', and whether that is too
+ * far to serve (Snowflake's check of 2010).
+ *
+ * Invariant: the verdict changes only in skew_judge(); what is published and
+ * compared are offsets against ZooKeeper's clock of one leader's epoch.
+ */
+#ifndef SKEW_H
+#define SKEW_H
+
+#include "records.h"
+#include "types.h"
+
+#define SKEW_SAMPLES 5
+#define SKEW_PEERS_MAX 1024
+
+struct skew_conf {
+	int64_t warn_ms; /* skew_warn_ms: peers within it of the median count */
+	int64_t refuse_ms; /* skew_refuse_ms */
+	int64_t fresh_ms; /* 3 x renew_ms */
+	int64_t moved_ms; /* 3 x audit_ms: longest a moved reference holds */
+};
+
+/* One write of the mark or the claim, as it came back. */
+struct skew_sample {
+	int64_t offset_us; /* own time at the middle, minus the stamp */
+	int64_t error_us; /* half the round trip */
+	int64_t stamp_ms; /* ZooKeeper's */
+	int64_t epoch; /* leader's; 0 on a standalone server */
+	mono_t when; /* middle of send and receive */
+};
+
+/* What a live claim's mark (or a claim without a mark) says of its clock. */
+struct skew_peer {
+	uint8_t boot_id[UUID_BYTES]; /* one vote a host */
+	int64_t offset_us, error_us;
+	int64_t stamp_ms, epoch;
+};
+
+enum skew_phase {
+	SKEW_UNMEASURED, /* no sample yet: nothing may be issued */
+	SKEW_WAITING, /* other claims, none fresh: wait, at most fresh_ms */
+	SKEW_ALONE, /* no other live claim, or none fresh in time: serve */
+	SKEW_JUDGED, /* against a peer average */
+	SKEW_HELD, /* the reference moved: the last verdict stands */
+};
+
+struct skew {
+	struct skew_conf conf;
+	enum skew_phase phase;
+	bool refused; /* too far off: until below 90 % of refuse_ms */
+	bool warned; /* above warn_ms */
+	struct skew_sample samples[SKEW_SAMPLES]; /* newest last */
+	unsigned nsamples;
+	struct skew_sample
+	    own; /* the one in use: least error of the last few */
+	int64_t skew_us; /* own offset - peer average */
+	int64_t average_us;
+	unsigned peers; /* hosts in the average */
+	mono_t wait_until; /* WAITING, HELD */
+	int64_t moved_stamp_ms; /* HELD: stamps must be later */
+};
+
+void skew_init(struct skew *s, const struct skew_conf *conf);
+
+/* A verdict from the state file of the same boot: serve on it meanwhile. */
+void skew_resume(struct skew *s, bool refused, int64_t skew_us);
+
+/*
+ * Takes a sample in.  stepped_us: by how much the own clock (wall against
+ * boot) stepped since the last sample, so that a jump of the offset can be
+ * told from a step of the own clock.  True if the reference moved.  An error
+ * above 1 s is no sample.
+ */
+bool skew_take(
+    struct skew *s, const struct skew_sample *sample, int64_t stepped_us);
+
+/*
+ * Judges by the peers as read now; others: other live claims exist, with or
+ * without a fresh offset.  own_boot_id tells which are not others.  True if
+ * the verdict (refused, warned, phase) changed.
+ */
+bool skew_judge(struct skew *s, mono_t now, const struct skew_peer *peers,
+    size_t n, bool others, const uint8_t own_boot_id[UUID_BYTES]);
+
+/* May IDs be issued, as far as the skew goes? */
+bool skew_permits(const struct skew *s);
+
+/* Would the skew be good if the own clock read by_us more?  (A leap.) */
+bool skew_good_at(const struct skew *s, int64_t by_us);
+
+/* "12.4 s ahead of the average of 3 peers (error 2 ms, refuses above 10 s)" */
+int skew_words(const struct skew *s, char *buf, size_t n);
+
+const char *skew_phase_name(enum skew_phase p);
+
+#endif

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * peers - reads what live claims say of their hosts' clocks: lists the claims
+ * and reads the marks of up to 32 of them (at random where there are more),
+ * pipelined, once per call.  A later issue reads the auditor's summary behind
+ * the same interface.
+ */
+#ifndef PEERS_H
+#define PEERS_H
+
+#include "skew.h"
+#include "zk.h"
+
+#define PEERS_READ_MAX 32
+
+struct peers;
+
+struct peers_result {
+	bool good; /* false: the connection went; judge by what is known */
+	bool others; /* there are live claims other than own_claim */
+	const struct skew_peer *peers; /* those whose mark names the claim, or
+	                                * whose claim carries its status */
+	size_t n;
+};
+
+typedef void peers_fn(void *arg, const struct peers_result *r);
+
+/* Calls fn once unless peers_cancel() comes first.  NULL: not connected. */
+struct peers *peers_start(struct zk *zk, const char *workers_path,
+    const char *marks_path, const struct contract *k, const char *own_claim,
+    uint64_t random, peers_fn *fn, void *arg);
+bool peers_reply(struct peers *p, const struct zk_event *ev);
+void peers_cancel(struct peers *p);
+
+#endif
