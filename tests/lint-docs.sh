@@ -69,18 +69,29 @@ done <"$dir/keys"
 
 "$FIRN_BUILD/firn" --help >"$dir/help" 2>&1 ||
     { echo "firn --help: exit status $?"; bad=1; }
-commands=$(sed -n 's/^  *\(firn \)\{0,1\}\([a-z][a-z]*\) .*/\2/p' \
-    "$dir/help" | sort -u)
+# "  create   make a realm": the names in a list of subcommands
+names() {
+	sed -n '/^commands:/,/^$/s/^  \([a-z]*\)  .*/\1/p' "$1"
+}
+commands=$(names "$dir/help")
 [ "$(echo "$commands" | wc -w)" -ge 7 ] ||
     { echo "firn --help names few subcommands: $commands"; bad=1; }
+one() {
+	"$FIRN_BUILD/firn" "$@" --help >"$dir/one" 2>&1 ||
+	    { echo "firn $* --help: exit status $?"; bad=1; }
+	cat "$dir/one" >>"$dir/all"
+	plain "$man/firn.1" | grep -qE "^\.Ss firn $*( |\$)" ||
+	    { echo "firn $*: has no part in firn.1"; bad=1; }
+}
+cp "$dir/help" "$dir/all"
+"$FIRN_BUILD/firn" --version >/dev/null && echo "firn --version" >>"$dir/all"
 for c in $commands; do
-	"$FIRN_BUILD/firn" "$c" --help >"$dir/one" 2>&1 ||
-	    { echo "firn $c --help: exit status $?"; bad=1; }
-	cat "$dir/one" >>"$dir/help"
-	plain "$man/firn.1" | grep -qE "^\.(It|Ss|Sh|Nm|Ic) .*\b$c\b" ||
-	    { echo "firn $c: not in firn.1"; bad=1; }
+	one "$c"
+	for d in $(names "$dir/one"); do
+		one "$c" "$d"
+	done
 done
-long_options <"$dir/help" >"$dir/program"
+long_options <"$dir/all" >"$dir/program"
 plain "$man/firn.1" | long_options >"$dir/manual"
 same option "$dir/program" "$dir/manual" firn.1
 
