@@ -12,6 +12,13 @@
 #define GRAIN_GROWTH 4
 #define GRAIN_SOON_NS INT64_C(10000000) /* came back soon: grow */
 
+static void
+part_empty(struct part *p)
+{
+	part_set(p->end, part_get(p->next));
+	part_set(p->seen_ns, 0);
+}
+
 bool
 part_young(struct part *p, const struct moment *now)
 {
@@ -20,22 +27,20 @@ part_young(struct part *p, const struct moment *now)
 		part_set(p->seen_ns, now->mono_ns);
 		return (true);
 	}
-	part_set(p->left, 0);
-	part_set(p->seen_ns, 0);
+	part_empty(p);
 	return (false);
 }
 
 size_t
 part_take_many(struct part *p, uint64_t *ids, size_t n)
 {
-	uint64_t left = part_get(p->left), next = part_get(p->next);
+	uint64_t left = part_left(p), next = part_get(p->next);
 	uint64_t stride = part_get(p->stride);
 
 	if (n > left)
 		n = (size_t)left;
 	for (size_t i = 0; i < n; i++)
 		ids[i] = next + i * stride;
-	part_set(p->left, left - n);
 	part_set(p->next, next + n * stride);
 	return (n);
 }
@@ -43,8 +48,7 @@ part_take_many(struct part *p, uint64_t *ids, size_t n)
 void
 part_claim(struct part *p, uint64_t owner, int32_t tid)
 {
-	part_set(p->left, 0);
-	part_set(p->seen_ns, 0);
+	part_empty(p);
 	part_set(p->grain, 0);
 	part_set(p->refilled_ns, 0);
 	part_set(p->tid, tid);
@@ -167,7 +171,7 @@ batch_share(struct batch *b, struct part *p, const struct moment *now)
 	part_set(p->real_until_ns, r->real_until_ns);
 	part_set(p->next, r->run.first);
 	part_set(p->stride, r->run.stride);
-	part_set(p->left, k);
+	part_set(p->end, r->run.first + k * r->run.stride);
 	batch_cut(b, k);
 }
 

@@ -45,7 +45,7 @@ struct moment {
  */
 struct part {
 	_Atomic uint64_t owner; /* 0: free */
-	_Atomic uint64_t next, stride, left;
+	_Atomic uint64_t next, end, stride; /* empty: next == end */
 	_Atomic int64_t seen_ns; /* mono_ns when the deadlines last held */
 	_Atomic int64_t mono_until_ns, real_until_ns;
 	_Atomic uint64_t grain; /* how many to take the next time */
@@ -69,18 +69,29 @@ part_seen(const struct part *p, int64_t mono_ns)
 	return (part_get(p->seen_ns) == mono_ns);
 }
 
-/* Takes one ID.  The caller owns the part and knows it to be young. */
+/*
+ * Takes one ID.  The caller owns the part and knows it to be young.  One store
+ * is all that it costs; `end` may have wrapped, so it is never ordered.
+ */
 static inline bool
 part_take(struct part *p, uint64_t *id)
 {
-	uint64_t left = part_get(p->left), next = part_get(p->next);
+	uint64_t next = part_get(p->next);
 
-	if (left == 0)
+	if (next == part_get(p->end))
 		return (false);
-	part_set(p->left, left - 1);
 	part_set(p->next, next + part_get(p->stride));
 	*id = next;
 	return (true);
+}
+
+/* IDs that the part holds, young or not. */
+static inline uint64_t
+part_left(const struct part *p)
+{
+	uint64_t span = part_get(p->end) - part_get(p->next);
+
+	return (span == 0 ? 0 : span / part_get(p->stride));
 }
 
 /* Compares both deadlines; false, and the part empty, if one has passed. */

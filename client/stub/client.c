@@ -193,13 +193,13 @@ take_cached(struct firn *f, uint64_t *ids, size_t n, bool fresh)
 	if (p == NULL)
 		p = part_claim_mine(f, now.mono_ns);
 	/* the part first: what it holds is below all that the stock holds */
-	if (p != NULL && part_get(p->left) > 0 && part_young(p, &now))
+	if (p != NULL && part_left(p) > 0 && part_young(p, &now))
 		got = part_take_many(p, ids, n);
 	if (!fresh)
 		batch_trim(&sh->batch, sh->generation, &now);
 	got += take_from_stock(sh, ids + got, n - got);
 	left = sh->batch.left;
-	if (p != NULL && part_get(p->left) == 0 && n == 1)
+	if (p != NULL && part_left(p) == 0 && n == 1)
 		batch_share(&sh->batch, p, &now);
 	sh->demand.used += left - sh->batch.left;
 	return (got);
@@ -252,7 +252,8 @@ part_ready(const struct firn *f)
 	return (part_young(p, &now) ? p : NULL);
 }
 
-static int
+/* Kept out of line, so that the quick way saves no registers for it. */
+static int __attribute__((noinline, cold))
 next_slowly(struct firn *f, uint64_t *id, bool patient)
 {
 	size_t got;

@@ -206,6 +206,12 @@ test_part_deadlines(void **state)
 }
 
 static void
+part_drop(struct part *p)
+{
+	part_set(p->end, part_get(p->next));
+}
+
+static void
 test_grain_follows_the_thread(void **state)
 {
 	(void)state;
@@ -216,20 +222,20 @@ test_grain_follows_the_thread(void **state)
 	put(&b, 1, 1000000, LATER);
 	part_claim(&p, 7, 1);
 	batch_share(&b, &p, &now);
-	assert_int_equal(part_get(p.left), 0); /* a first call takes one */
+	assert_int_equal(part_left(&p), 0); /* a first call takes one */
 	now.mono_ns += 5 * MS;
 	batch_share(&b, &p, &now);
-	assert_int_equal(part_get(p.left), 1);
+	assert_int_equal(part_left(&p), 1);
 	for (int i = 0; i < 10; i++) {
 		now.mono_ns += 5 * MS;
-		part_set(p.left, 0);
+		part_drop(&p);
 		batch_share(&b, &p, &now);
 	}
-	assert_int_equal(part_get(p.left), 1000000 / BATCH_PARTS);
-	part_set(p.left, 0);
+	assert_int_equal(part_left(&p), 1000000 / BATCH_PARTS);
+	part_drop(&p);
 	now.mono_ns += 21 * MS;
 	batch_share(&b, &p, &now);
-	assert_int_equal(part_get(p.left), 0); /* now and then again */
+	assert_int_equal(part_left(&p), 0); /* now and then again */
 }
 
 static void
@@ -327,7 +333,7 @@ world_take(struct worker *me, struct part *p, size_t at, size_t n)
 		put(&w->batch, w->next, count, LATER);
 		w->next += count + (uint64_t)rand_r(&w->seed) % 3;
 	}
-	if (part_get(p->left) == 0)
+	if (part_left(p) == 0)
 		batch_share(&w->batch, p, &now);
 	latch_unlock(&w->latch);
 }
