@@ -27,6 +27,10 @@
  * Where this thread's part of a handle lies.  Only a hint: thread-local
  * storage is not wiped by a fork, so the part's owner word, which is, decides.
  * A serial is never used twice, so a hint never leads into a closed handle.
+ *
+ * A vfork child runs in its parent's place, on its parent's part.  A child of
+ * clone(CLONE_VM) that runs beside its parent needs thread-local storage of
+ * its own (CLONE_SETTLS), as it does for errno and malloc.
  */
 struct hint {
 	uint64_t serial;
