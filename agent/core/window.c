@@ -79,6 +79,8 @@ window_write(struct window *w, const char *owner, int64_t ceiling,
 	size_t n = strlen(owner);
 
 	assert(n < sizeof(w->owner));
+	if (strcmp(w->owner, owner) != 0)
+		memcpy(w->former, w->owner, sizeof(w->former));
 	memset(w->owner, 0, sizeof(w->owner));
 	memcpy(w->owner, owner, n);
 	return (submit(w, max64(w->highest, ceiling), false, tag, out));
@@ -152,6 +154,14 @@ window_wrote(struct window *w, struct tag tag, enum write_outcome outcome,
 	return (WINDOW_DOUBT);
 }
 
+/* Ours, be it the name that stands or the one in doubt. */
+static bool
+own_name(const struct window *w, const char *owner)
+{
+	return (strcmp(owner, w->owner) == 0 ||
+		(w->former[0] != '\0' && strcmp(owner, w->former) == 0));
+}
+
 enum window_news
 window_read(
     struct window *w, const struct mark *mark, int32_t version, int64_t czxid)
@@ -173,6 +183,6 @@ window_read(
 	i = find_doubt(w, mark->tag);
 	if (i >= 0 && version == w->version + 1)
 		return (confirm(w, (unsigned)i, version, czxid));
-	return (w->owned && strcmp(mark->owner, w->owner) == 0 ? WINDOW_TWIN
-							       : WINDOW_OTHER);
+	return (
+	    w->owned && own_name(w, mark->owner) ? WINDOW_TWIN : WINDOW_OTHER);
 }

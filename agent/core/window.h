@@ -26,6 +26,7 @@ struct window {
 	bool owned; /* the mark carries a write of ours, see version */
 	uint64_t worker;
 	char owner[CLAIM_NAME_MAX]; /* the name our last write carried */
+	char former[CLAIM_NAME_MAX]; /* the one before; "" if none */
 	int64_t floor;
 	int64_t ceiling; /* == floor: nothing may be issued yet */
 	int64_t highest; /* highest ceiling ever confirmed or read */
