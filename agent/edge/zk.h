@@ -36,11 +36,11 @@ struct zk_stat {
 };
 
 enum zk_event_kind {
-	ZK_CONNECTED,    /* .session, .timeout_ms; the same session or a new one */
+	ZK_CONNECTED, /* .session, .timeout_ms; the same session or a new one */
 	ZK_DISCONNECTED, /* nothing can be submitted now; the session may live */
 	ZK_SESSION_LOST, /* expired, replaced, or given up after three timeouts */
-	ZK_WATCH,        /* .path changed, appeared or went away: look again */
-	ZK_REPLY,        /* to operation .op */
+	ZK_WATCH, /* .path changed, appeared or went away: look again */
+	ZK_REPLY, /* to operation .op */
 };
 
 struct zk_event {
@@ -66,12 +66,25 @@ struct zk_event {
 typedef void zk_fn(void *arg, const struct zk_event *ev);
 
 struct zk_conf {
-	const char *hosts;     /* "a:2181,[::1]:2181,name/chroot" */
-	int session_ms;        /* asked of the server; 10000 */
-	int deadline_ms;       /* of one operation; 2500 */
-	bool give_up;          /* commands: tell ZK_SESSION_LOST once, do not
-	                        * open another handle */
+	const char *hosts; /* "a:2181,[::1]:2181,name/chroot" */
+	int session_ms; /* asked of the server; 10000 */
+	int deadline_ms; /* of one operation; 2500 */
+	bool give_up; /* commands: tell ZK_SESSION_LOST once, also if no name
+	               * resolves, and open no other handle */
 };
+
+/*
+ * The order of what is told: CONNECTED, replies and watches, DISCONNECTED,
+ * then a ZK_UNKNOWN for each operation still open, then perhaps SESSION_LOST;
+ * always in this order, whatever the cause.  So nothing is open while not
+ * connected, and the callback that hears DISCONNECTED may forget nothing yet.
+ * A reply that came while the loop was held up counts, also past its deadline.
+ * SESSION_LOST without a session before it: no server was reached.  Watches go
+ * with the handle; after SESSION_LOST they are set anew.  The callback may
+ * submit operations and may call zk_close.
+ *
+ * Of a ZK_UNKNOWN that did not come from the client the received_ times are 0.
+ */
 
 /*
  * Splits and checks a connect string: hosts with or without port, IPv4, IPv6
@@ -85,8 +98,8 @@ const char *zk_check_hosts(const char *hosts, size_t *where);
  * for each new handle; hosts may be unresolvable or down for as long as they
  * like.  NULL: out of memory or descriptors.
  */
-struct zk *zk_open(struct event_base *base, const struct zk_conf *conf,
-    zk_fn *fn, void *arg);
+struct zk *zk_open(
+    struct event_base *base, const struct zk_conf *conf, zk_fn *fn, void *arg);
 
 /*
  * Gives the handle up without waiting: it is closed off the loop.  With
@@ -103,8 +116,9 @@ bool zk_connected(const struct zk *z);
 
 /*
  * Operations.  Paths are absolute below the chroot.  Each returns the
- * operation's number (> 0), or 0 if it was not submitted (not connected, or
- * refused by the client): then no reply comes and nothing was done.
+ * operation's number (> 0), or 0 if it was not submitted (not connected, 4096
+ * under way, a path that cannot be, or refused by the client): then no reply
+ * comes and nothing was done.  Data: at most 512 KiB.
  */
 uint64_t zk_get(struct zk *z, const char *path, bool watch);
 uint64_t zk_exists(struct zk *z, const char *path, bool watch);
