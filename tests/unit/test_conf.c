@@ -291,6 +291,7 @@ test_optional(void **state)
 {
 	enum conf_action action;
 	struct doc_error err;
+	char below[80];
 	struct conf c;
 
 	(void)state;
@@ -299,6 +300,11 @@ test_optional(void **state)
 	assert_int_equal(conf_read_file(&c, path, true, &err), 0);
 	assert_string_equal(c.path, "");
 	assert_int_equal(conf_read_file(&c, path, false, &err), 78);
+	/* a file where a directory should be is no missing file */
+	write_file("{}", 2);
+	(void)snprintf(below, sizeof(below), "%s/x", path);
+	assert_int_equal(conf_read_file(&c, below, true, &err), 78);
+	(void)unlink(path);
 	assert_int_equal(mkdir(path, 0700), 0);
 	assert_int_equal(conf_read_file(&c, path, true, &err), 78);
 	assert_int_equal(rmdir(path), 0);

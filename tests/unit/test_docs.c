@@ -100,6 +100,14 @@ struct change_case {
 #define NOT_BEFORE_FAULT \
 	"not_before_ms: must be a whole number from 0 to 253402300799999"
 
+#define WIDE_REALM(last)                                               \
+	"{\"format\":1,\"uuid\":\"" UUID_TEXT "\","                    \
+	"\"generation\":\"1-9f3a21c4\",\"layout\":{\"name\":\"wide\"," \
+	"\"time_bits\":41,\"worker_bits\":21,\"sequence_bits\":1,"     \
+	"\"datacenter_bits\":0,\"sequence_above_worker\":false},"      \
+	"\"epoch_ms\":\"0\",\"tick_ms\":1,\"not_before_ms\":\"0\","    \
+	"\"reserve_max_ms\":1000,\"workers\":{\"first\":0,\"last\":" last "}}"
+
 static const struct change_case realm_cases[] = {
 	{ "", "", NULL, "a good one" },
 	{ "\"1735689600000\"", "1735689600000", NULL, "a number for a string" },
@@ -126,6 +134,9 @@ static const struct change_case realm_cases[] = {
 	{ "1-9f3a21c4", "1-9F3A21C4", GENERATION_FAULT, "upper case" },
 	{ "1-9f3a21c4", "1-9f3a\\n1c4", "generation: must be printable ASCII",
 	    "a line break" },
+	{ REALM, WIDE_REALM("1048575"), NULL, "as many worker IDs as can be" },
+	{ REALM, WIDE_REALM("1048576"), "workers: more than 1048576",
+	    "one more" },
 	{ LAYOUT, "\"firn\"", "layout: must be an object", "a name" },
 	{ "\"time_bits\":41", "\"time_bits\":43",
 	    "layout: 43/10/12 bits (time, worker, sequence), 0 of the worker's "

@@ -92,6 +92,7 @@ static const struct refused refused[] = {
 	{ "2025-01-00T00:00:00Z", FIRN_EINVAL, 8, "day 0" },
 	{ "2025-02-29T00:00:00Z", FIRN_EINVAL, 8, "no leap year" },
 	{ "2100-02-29T00:00:00Z", FIRN_EINVAL, 8, "no leap century" },
+	{ "2200-02-29T00:00:00Z", FIRN_EINVAL, 8, "nor is 2200" },
 	{ "2025-04-31T00:00:00Z", FIRN_EINVAL, 8, "April has 30" },
 	{ "2025-01-01T24:00:00Z", FIRN_EINVAL, 11, "hour 24" },
 	{ "2025-01-01T00:60:00Z", FIRN_EINVAL, 14, "minute 60" },
