@@ -817,6 +817,7 @@ lease_status(
 		out->counter = cn.counter;
 	status_window(l, now, out);
 	if (l->status.has_offset) {
+		out->has_offset = true;
 		out->offset_ms = l->status.offset_us / 1000;
 		out->error_ms = (l->status.error_us + 999) / 1000;
 	}

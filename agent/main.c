@@ -16,8 +16,10 @@
 #include "lease.h"
 #include "listener.h"
 #include "log.h"
+#include "zk.h"
 
 #define ACCEPT_BACKOFF_MS 1000
+#define EXIT_CONFIG 78
 
 /* What the process needs before it opens anything. */
 static void
@@ -41,10 +43,20 @@ conf_open(struct conf *conf, int argc, char **argv)
 	enum conf_action action;
 	struct doc_error err;
 	int status = conf_load(conf, argc, argv, &action, &err);
+	const char *wrong = NULL;
+	size_t where = 0;
 
 	if (status != 0) {
 		fprintf(stderr, "firnd: %s\n", err.text);
 		exit(status);
+	}
+	if (action == CONF_RUN || action == CONF_CHECK)
+		wrong = zk_check_hosts(conf->zookeeper, &where);
+	if (wrong != NULL) {
+		fprintf(stderr,
+		    "firnd: zookeeper: \"%s\": %s (at character %zu)\n",
+		    conf->zookeeper, wrong, where + 1);
+		exit(EXIT_CONFIG);
 	}
 	switch (action) {
 	case CONF_RUN:

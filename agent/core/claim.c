@@ -340,10 +340,7 @@ judge_contract(const struct claim *c, const struct contract *k)
 
 		if (!c->conf.has_epoch)
 			want.epoch_ms = k->layout.epoch_ms;
-		if (want.time_bits != k->layout.time_bits ||
-		    want.worker_bits != k->layout.worker_bits ||
-		    want.sequence_bits != k->layout.sequence_bits ||
-		    want.epoch_ms != k->layout.epoch_ms)
+		if (!layout_equal(&want, &k->layout))
 			return (REALM_UNFIT);
 	} else if (c->conf.has_epoch &&
 		   c->conf.layout.epoch_ms != k->layout.epoch_ms)
