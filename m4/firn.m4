@@ -98,3 +98,19 @@ AS_IF([test $firn_takes = no],
     [FIRN_MISSING([ZooKeeper's C client 3.7 (zookeeper/zookeeper.h and $ZOOKEEPER_LIBS)],
 	[libzookeeper-mt-dev])])
 ])
+
+# FIRN_FIND_PYTEST
+# PYTHON: the first python3 that has pytest; a newer one of the user's may come
+# first in PATH and lack it.
+AC_DEFUN([FIRN_FIND_PYTEST], [
+AC_ARG_VAR([PYTHON], [python3 that has pytest, for make check-e2e])
+AC_MSG_CHECKING([for a python3 with pytest])
+have_pytest="no (make check-e2e needs it: Debian package python3-pytest)"
+AS_IF([test -z "$PYTHON"], [
+	for firn_python in python3 /usr/bin/python3; do
+		AS_IF([$firn_python -c 'import pytest' >/dev/null 2>&1],
+		    [PYTHON=$firn_python; break])
+	done
+])
+AC_MSG_RESULT([${PYTHON:-no}])
+])
