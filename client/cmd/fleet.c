@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fleet - all agents of a realm, as their claims and marks say. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "census.h"
+#include "cmd.h"
+#include "tree.h"
+
+#define AGAIN_MS 700 /* between the two looks at a double claim */
+
+struct fleet_options {
+	struct tree_options tree;
+	bool json;
+};
+
+static const struct cmd_option options[] = {
+	CMD_OPT_JSON(struct fleet_options, "one document"),
+	TREE_OPTIONS(struct fleet_options),
+};
+
+static const struct cmd_spec spec = {
+	.name = "fleet",
+	.usage = "[--json] [--zk HOSTS] [--realm NAME] [--timeout MS]",
+	.text = "Shows every agent that holds a claim in the realm, with its "
+		"state, its clock (SKEW\nagainst its peers, give or take "
+		"ERROR) and how far its window reaches ahead of\nthis host's "
+		"clock (LEAD), all in milliseconds; then what is wrong.",
+	.statuses = "  0   nothing critical\n"
+		    "  1   standard output\n"
+		    "  2   a critical alert stands\n"
+		    "  64  usage\n"
+		    "  69  ZooKeeper not to be reached\n"
+		    "  77  not allowed by ZooKeeper\n"
+		    "  78  no such realm, or its contract makes no sense",
+	.options = options,
+	.noptions = sizeof(options) / sizeof(options[0]),
+	.max_arguments = 0,
+};
+
+/* ---- reading ---- */
+
+struct reading {
+	const struct tree *t;
+	const struct contract *k;
+	struct census *census;
+	int status;
+};
+
+static void
+claim_path(void *arg, size_t i, char *buf, size_t size)
+{
+	const struct reading *r = arg;
+
+	(void)snprintf(buf, size, "/firn/%s/workers.%s/%s", r->t->realm,
+	    r->k->generation_text, r->census->rows[i].claim);
+}
+
+static void
+mark_path(void *arg, size_t i, char *buf, size_t size)
+{
+	const struct reading *r = arg;
+
+	(void)snprintf(buf, size, "/firn/%s/marks.%s/%04" PRIu64, r->t->realm,
+	    r->k->generation_text, r->census->rows[i].worker);
+}
+
+/* A claim that went away meanwhile, or has no mark yet, is no failure. */
+static bool
+has_data(struct reading *r, const struct zkcall_reply *reply)
+{
+	if (reply->rc == ZK_OK)
+		return (true);
+	if (reply->rc != ZK_NONODE && r->status == CMD_DONE)
+		r->status = tree_fail(r->t, "claims and marks", reply);
+	return (false);
+}
+
+static void
+got_claim(void *arg, size_t i, const struct zkcall_reply *reply)
+{
+	struct reading *r = arg;
+
+	if (has_data(r, reply))
+		census_add_claim(r->census, i, reply->data, reply->length);
+	else
+		r->census->rows[i].worker = NO_WORKER;
+}
+
+static void
+got_mark(void *arg, size_t i, const struct zkcall_reply *reply)
+{
+	struct reading *r = arg;
+
+	if (has_data(r, reply))
+		census_add_mark(
+		    r->census, i, reply->data, reply->length, cmd_wall_ms());
+}
+
+static int
+read_many(struct reading *r,
+    void (*path)(void *arg, size_t i, char *buf, size_t size),
+    void (*got)(void *arg, size_t i, const struct zkcall_reply *r))
+{
+	enum zk_rc rc =
+	    zkcall_get_many(r->t->z, r->census->fleet.nrows, path, got, r);
+	struct zkcall_reply failed = { .rc = rc };
+
+	if (rc != ZK_OK)
+		return (tree_fail(r->t, "claims and marks", &failed));
+	return (r->status);
+}
+
+static int
+look(const struct tree *t, const struct contract *k, struct census *census)
+{
+	struct zkcall_reply claims;
+	struct reading r = {
+		.t = t,
+		.k = k,
+		.census = census,
+		.status = CMD_DONE,
+	};
+	char path[TREE_PATH_MAX];
+	int status;
+
+	tree_parent_path(t, k, "workers", path);
+	if (zkcall_list(t->z, path, &claims) != ZK_OK)
+		status = tree_fail(t, path, &claims);
+	else if (!census_open(census, k, (const char *const *)claims.names,
+		     claims.nnames))
+		status = cmd_fail(CMD_FAILED, spec.name, "out of memory");
+	else
+		status = read_many(&r, claim_path, got_claim);
+	if (status == CMD_DONE) {
+		census_drop_gone(census);
+		status = read_many(&r, mark_path, got_mark);
+	}
+	zkcall_reply_free(&claims);
+	return (status);
+}
+
+/*
+ * Two claims of one worker ID are usual for a moment: the younger gives way.
+ * It is an alert if the same two are still there at a second look.
+ */
+static int
+look_twice(
+    const struct tree *t, const struct contract *k, struct census *census)
+{
+	struct census earlier;
+	int status = look(t, k, census);
+
+	if (status != CMD_DONE || !census_has_doubles(census))
+		return (status);
+	earlier = *census;
+	cmd_sleep_ms(AGAIN_MS);
+	*census = (struct census){ 0 };
+	status = look(t, k, census);
+	if (status == CMD_DONE)
+		census_keep_doubles(census, &earlier);
+	census_close(&earlier);
+	return (status);
+}
+
+/* ---- printing ---- */
+
+static void
+put_number(bool known, int64_t v, int width)
+{
+	char text[24] = "-";
+
+	if (known)
+		(void)snprintf(text, sizeof(text), "%" PRId64, v);
+	printf("  %*s", width, text);
+}
+
+static int
+wider(int width, const char *text, int most)
+{
+	int n = (int)strlen(text);
+
+	return (n > most ? most : n > width ? n : width);
+}
+
+static void
+print_rows(const struct fleet *f)
+{
+	int host = 4, state = 5;
+
+	for (size_t i = 0; i < f->nrows; i++) {
+		host = wider(host, f->rows[i].host, 24);
+		state = wider(state,
+		    f->rows[i].reason[0] != '\0' ? f->rows[i].reason
+						 : f->rows[i].state,
+		    16);
+	}
+	printf("%6s  %-*s  %7s  %-*s  %6s  %5s  %7s  %s\n", "WORKER", host,
+	    "HOST", "PID", state, "STATE", "SKEW", "ERROR", "LEAD", "VERSION");
+	for (size_t i = 0; i < f->nrows; i++) {
+		const struct fleet_row *r = &f->rows[i];
+		/* why it does not serve says more than that it does not */
+		const char *word = r->reason[0] != '\0'  ? r->reason
+				   : r->state[0] != '\0' ? r->state
+							 : "-";
+
+		printf("%6" PRIu64 "  %-*.*s", r->worker, host, host,
+		    r->host[0] == '\0' ? "-" : r->host);
+		put_number(r->pid > 0, r->pid, 7);
+		printf("  %-*.*s", state, state, word);
+		put_number(r->has_skew, r->skew_ms, 6);
+		put_number(r->has_error, r->error_ms, 5);
+		put_number(r->has_mark, r->mark_lead_ms, 7);
+		printf("  %s\n", r->version[0] == '\0' ? "-" : r->version);
+	}
+}
+
+static void
+print_human(
+    const struct tree *t, const struct contract *k, const struct fleet *f)
+{
+	print_rows(f);
+	printf("\nrealm %s, generation %s: %zu agent%s, %" PRIu64
+	       " worker IDs free\n",
+	    t->realm, k->generation_text, f->nrows, f->nrows == 1 ? "" : "s",
+	    f->free_workers);
+	if (f->has_offset)
+		printf("clocks: %+" PRId64 " ms against ZooKeeper's on "
+		       "average, %" PRId64 " ms apart\n",
+		    f->mean_offset_ms, f->spread_ms);
+	for (size_t i = 0; i < f->nalerts; i++)
+		printf("%s: %s: %s\n",
+		    fleet_severity_name(f->alerts[i].severity),
+		    f->alerts[i].kind, f->alerts[i].text);
+}
+
+static int
+fleet(const struct tree *t, bool json)
+{
+	struct census census = { 0 };
+	struct tree_realm realm;
+	int status = tree_read_good(t, &realm);
+
+	if (status == CMD_DONE)
+		status = look_twice(t, &realm.k, &census);
+	if (status == CMD_DONE && !census_judge(&census, &realm.k))
+		status = cmd_fail(CMD_FAILED, spec.name, "out of memory");
+	if (status == CMD_DONE) {
+		status =
+		    fleet_is_critical(&census.fleet) ? CMD_CRITICAL : CMD_DONE;
+		if (!json)
+			print_human(t, &realm.k, &census.fleet);
+		else if (fleet_print(&census.fleet, stdout) != 0)
+			status = CMD_FAILED;
+		status = cmd_end(spec.name, status);
+	}
+	census_close(&census);
+	return (status);
+}
+
+int
+fleet_main(int argc, char **argv)
+{
+	struct fleet_options o = { .tree.timeout_ms = TREE_TIMEOUT_MS };
+	struct tree t;
+	int rc, first;
+
+	rc = cmd_parse(&spec, argc, argv, &o, &first);
+	if (rc != CMD_GO)
+		return (rc);
+	rc = tree_open(&t, spec.name, &o.tree);
+	if (rc == CMD_DONE)
+		rc = fleet(&t, o.json);
+	tree_close(&t);
+	return (rc);
+}
