@@ -2,7 +2,8 @@
 /*
  * dnsfault - getaddrinfo() as the file $FIRN_DNS_FAULT says, preloaded into
  * an agent: "ok" resolves zk.test to 127.0.0.1, "fail" fails at once, "hang"
- * fails after 20 s.  Other names and addresses go the usual way.
+ * fails after 20 s, or once the file says something else.  Other names and
+ * addresses go the usual way.
  *
  * $FIRN_DNS_FAULT.log gets a line per question, so that a test knows that one
  * was asked.
@@ -51,7 +52,7 @@ getaddrinfo(const char *node, const char *service, const struct addrinfo *hints,
 {
 	const char *path = getenv("FIRN_DNS_FAULT");
 	resolver *next = (resolver *)dlsym(RTLD_NEXT, "getaddrinfo");
-	struct timespec hang = { 20, 0 };
+	const struct timespec pause = { 0, 100000000 };
 	char fault[8];
 
 	if (path == NULL || node == NULL || strcmp(node, "zk.test") != 0)
@@ -60,9 +61,9 @@ getaddrinfo(const char *node, const char *service, const struct addrinfo *hints,
 	note(path, fault);
 	if (strcmp(fault, "ok") == 0)
 		return (next("127.0.0.1", service, hints, res));
-	if (strcmp(fault, "hang") == 0) {
-		while (nanosleep(&hang, &hang) != 0)
-			continue;
+	for (int i = 0; i < 200 && strcmp(fault, "hang") == 0; i++) {
+		(void)nanosleep(&pause, NULL);
+		read_fault(path, fault);
 	}
 	return (EAI_AGAIN);
 }

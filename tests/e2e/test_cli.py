@@ -15,7 +15,7 @@ import time
 
 import pytest
 
-from firnlab import build
+from firnlab import build, wait
 from firnlab.agent import QUICK
 from firnlab.build import firn, run
 from firnlab.process import free_port
@@ -52,7 +52,7 @@ def test_help(words):
     assert result.out.startswith('usage: firn'), result
     assert result.err == ''
     for line in result.out.splitlines():
-        assert len(line) <= 80, line
+        assert len(line) <= 100, line
 
 
 @pytest.mark.parametrize('words', [[]] + SUBCOMMANDS, ids=' '.join)
@@ -146,8 +146,8 @@ def test_floor_is_the_smallest_id_of_an_instant():
     out = firn('floor', '2025-01-01T00:00:01Z', '--layout', 'firn').out
     assert int(out) == 1000 << 22
     result = firn('floor', '2024-01-01T00:00:00Z', '--layout', 'firn',
-                  status=None)
-    assert result.status not in (0, 64), result
+                  status=64)
+    assert '2025-01-01' in one_line(result)
     assert firn('floor', 'yesterday', '--layout', 'firn',
                 status=64).err.strip()
 
@@ -170,9 +170,10 @@ def test_no_agent_is_69(tmp_path, words):
                                    ['fleet', '--json']], ids=' '.join)
 def test_no_zookeeper_is_69(nowhere, words):
     start = time.monotonic()
-    result = firn(*words, '--zk', nowhere, '--realm', 'r', status=69)
+    result = firn(*words, '--zk', nowhere, '--realm', 'r', '--timeout', 1000,
+                  status=69)
     assert nowhere in one_line(result)
-    assert time.monotonic() - start < 30
+    assert time.monotonic() - start < 5
 
 
 def test_a_socket_that_is_not_allowed_is_77(tmp_path):
@@ -352,12 +353,18 @@ def test_realm_from_file_keeps_uuid_and_raises_the_generation(lab, tmp_path):
     assert str(backup) in one_line(result)
 
 
+def whole_fleet(lab, realm):
+    """The document, once each agent's mark says that it serves."""
+    doc = firn('fleet', '--json', *zk(lab, realm.name)).json
+    return doc if all(a['state'] == 'serving' for a in doc['agents']) else None
+
+
 def test_fleet_json(lab):
     realm = lab.realm()
     agents = [lab.agent(realm, conf=QUICK).start() for _ in range(3)]
     for one in agents:
         one.serving()
-    doc = firn('fleet', '--json', *zk(lab, realm.name)).json
+    doc = wait.until(lambda: whole_fleet(lab, realm), 10, 'all serve')
     for key in ('agents', 'mean_offset_ms', 'spread_ms', 'alerts',
                 'free_workers', 'auditor'):
         assert key in doc, key
@@ -368,7 +375,6 @@ def test_fleet_json(lab):
                     'error_ms', 'mark_lead_ms', 'version'):
             assert key in row, key
         assert row['pid'] in {one.process.pid for one in agents}
-        assert row['state'] == 'serving'
     assert int(doc['free_workers']) == 1024 - 3
     assert doc['alerts'] == []
     text = firn('fleet', *zk(lab, realm.name)).out
@@ -392,13 +398,13 @@ def test_check_config(tmp_path):
     path = tmp_path / 'firnd.json'
     path.write_text('''{
         // where
-        "realm": "from-file", /* and */ "renew_ms": 1500
+        "realm": "from-file", /* and */ "renew_ms": 4000
     }''')
     result = firnd('--config', path, '--check-config', '--socket', '/tmp/s',
                    env={'FIRN_ZK': 'zk.example:2181'})
     out = result.out
     for key, value, source in (('realm', 'from-file', 'file'),
-                               ('renew_ms', '1500', 'file'),
+                               ('renew_ms', '4000', 'file'),
                                ('socket', '/tmp/s', 'flag'),
                                ('zookeeper', 'zk.example:2181', 'env'),
                                ('session_ms', '10000', 'default')):
@@ -416,7 +422,7 @@ def test_check_config(tmp_path):
     ('{"renew_ms": 90000, "reserve_ms": 60000}', 'renew_ms'),
     ('{"layout": "41/10"}', 'layout'),
     ('{\n "realm": "a"\n "socket": "b"}', 'line 3'),
-    ('', 'line 1'),
+    ('', 'empty'),
     ('[]', ''),
 ])
 def test_a_configuration_that_is_wrong_is_78(tmp_path, text, words):

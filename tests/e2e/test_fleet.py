@@ -36,8 +36,7 @@ def test_sixteen_agents_lose_their_sessions_and_keep_their_ids(lab):
     workers = realm.settles(agents, 60)
     assert sorted(workers) == list(range(16))
     for agent in agents:
-        agent.wait_status(lambda d: d['window_left_ms'] > 30000, 20,
-                          'a full window')
+        agent.reserves(30000)
     loads = [lab.load(a, rate=50, timeout=500) for a in agents]
     for load in loads:
         load.takes(10)
@@ -117,7 +116,7 @@ def test_marks_deleted_by_hand_under_load(lab):
     reserve_ms = 5000
     realm = lab.realm('--first', '--workers', '0-3', '--reserve-max',
                       str(reserve_ms), '--skew-refuse', '1000')
-    conf = dict(QUICK, reserve_ms=reserve_ms)
+    conf = dict(QUICK, reserve_ms=reserve_ms, skew_refuse_ms=1000)
     agents = [lab.agent(realm, conf=conf).start() for _ in range(2)]
     for agent in agents:
         agent.serving()
@@ -144,7 +143,7 @@ def test_marks_deleted_by_hand_under_load(lab):
     more = [lab.agent(realm, conf=conf).start() for _ in range(2)]
     for agent in more:
         agent.serving(40)
-    loads += [lab.load(a, rate=1000, seconds=1) for a in more]
+    loads += [lab.load(a, rate=1000, seconds=1, timeout=5000) for a in more]
     assert sorted(realm.settles(agents + more, 30)) == [0, 1, 2, 3]
     for load in loads[:2]:
         load.stop()
@@ -173,8 +172,7 @@ def test_a_claim_deleted_by_hand_comes_back(lab):
 @pytest.mark.short
 def test_a_renewed_realm_goes_on(lab):
     """The way out at the counter's end: a new generation on a live tree."""
-    realm = lab.realm('--first', '--reserve-max', '2000', '--skew-refuse',
-                      '1000')
+    realm = lab.realm('--first', '--reserve-max', '2000')
     conf = dict(QUICK, reserve_ms=2000, renew_ms=500, op_deadline_ms=400)
     agents = [lab.agent(realm, conf=conf).start() for _ in range(2)]
     for agent in agents:
@@ -183,7 +181,8 @@ def test_a_renewed_realm_goes_on(lab):
     for load in loads:
         load.takes(100)
     old = realm.contract()
-    firn('realm', 'renew', '--zk', lab.server.hosts, '--realm', realm.name)
+    firn('realm', 'renew', '--skew-refuse', '1000', '--zk', lab.server.hosts,
+         '--realm', realm.name)
     new = realm.contract()
     assert new['uuid'] == old['uuid']
     assert re.match(r'2-[0-9a-f]{8}$', new['generation']), new

@@ -30,6 +30,7 @@ def test_a_mark_write_is_lost(lab, then, what):
     proxy, agents = pair_of_agents(lab, realm)
     for agent in agents:
         agent.up()
+        agent.reserves(15000)
     workers = [a.worker() for a in agents]
     loads = [lab.load(a, threads=2, rate=1000, timeout=2000) for a in agents]
     rule = proxy.swallow('set', MARK, count=3, then=then, what=what)

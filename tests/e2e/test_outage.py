@@ -23,12 +23,6 @@ def now_ms():
     return int(time.time() * 1000)
 
 
-def long_window(agent, ms, seconds=20):
-    """Waits until the first, short window has been followed by a full one."""
-    agent.wait_status(lambda d: (d.get('window_left_ms') or 0) > ms, seconds,
-                      'a full window')
-
-
 def first_refusal_ms(load):
     """When the last run of good calls ended; None if all are good."""
     bad = [e.ms for e in load.events() if e.name != 'ok']
@@ -47,7 +41,7 @@ def test_killed_ids_go_on_within_the_window_and_come_back(own_lab):
     realm = own_lab.realm()
     agent = own_lab.agent(realm, conf=SHORT_WINDOW).up()
     worker = agent.worker()
-    long_window(agent, 6000)
+    agent.reserves(6000)
     load = own_lab.load(agent, threads=2, rate=500, timeout=200)
     load.takes(100)
     server.kill()
@@ -83,7 +77,7 @@ def test_frozen_for_20_s_no_call_fails(own_lab):
               for _ in range(2)]
     workers = [a.worker() for a in agents]
     for agent in agents:
-        long_window(agent, 50000)
+        agent.reserves(50000)
     loads = [own_lab.load(a, threads=2, rate=500, timeout=500)
              for a in agents]
     for load in loads:
@@ -110,7 +104,7 @@ def test_restarted_no_call_fails(own_lab):
     realm = own_lab.realm()
     agent = own_lab.agent(realm, conf=dict(QUICK, session_ms=10000)).up()
     worker, claims = agent.worker(), realm.claims()
-    long_window(agent, 15000)
+    agent.reserves(15000)
     load = own_lab.load(agent, threads=2, rate=500, timeout=500)
     for _ in range(2):
         load.takes(100)
@@ -143,7 +137,7 @@ def test_wiped_it_stops_and_a_restored_realm_starts_it_again(own_lab):
     before = realm.contract()
     agents = [own_lab.agent(realm, conf=SHORT_WINDOW).up() for _ in range(2)]
     for agent in agents:
-        long_window(agent, 6000)
+        agent.reserves(6000)
     loads = [own_lab.load(a, threads=2, rate=500, timeout=200)
              for a in agents]
     for load in loads:
@@ -159,8 +153,8 @@ def test_wiped_it_stops_and_a_restored_realm_starts_it_again(own_lab):
     waiting(3)
     assert [load.ids() for load in loads] == stopped
     assert all(a.state() in ('refusing', 'claiming') for a in agents)
-    firn('realm', 'create', '--from', backup, '--after-loss', '--zk',
-         server.hosts, '--realm', realm.name)
+    firn('realm', 'create', '--from', backup, '--after-loss', '--skew-refuse',
+         '1000', '--zk', server.hosts, '--realm', realm.name)
     after = realm.contract()
     assert after['uuid'] == before['uuid']
     assert after['generation'] != before['generation']
@@ -189,7 +183,7 @@ def test_rolled_back_it_refuses_until_the_generation_rises(own_lab):
     server.start()
     for agent in agents:
         agent.serving(30)
-        long_window(agent, 6000, 30)
+        agent.reserves(6000, 30)
     loads = [own_lab.load(a, threads=2, rate=500, timeout=200)
              for a in agents]
     for load in loads:
@@ -200,11 +194,12 @@ def test_rolled_back_it_refuses_until_the_generation_rises(own_lab):
     for agent in agents:
         agent.refuses('realm_changed', 60)
     stopped = [load.ids() for load in loads]
-    waiting(10)
+    waiting(5)
     assert [load.ids() for load in loads] == stopped
     for agent in agents:
         assert agent.status()['reason'] == 'realm_changed'
-    firn('realm', 'renew', '--zk', server.hosts, '--realm', realm.name)
+    firn('realm', 'renew', '--skew-refuse', '1000', '--zk', server.hosts,
+         '--realm', realm.name)
     for agent in agents:
         agent.serving(60)
     for load in loads:

@@ -124,6 +124,27 @@ def test_a_clean_stop_leaves_no_claim_and_a_low_mark(lab):
 
 
 @pytest.mark.short
+def test_who_waits_for_a_mark_to_pass_does_not_say_that_it_serves(lab):
+    """The mark of the only worker ID lies ahead, as after a crash: until it
+    has passed the state is no `serving`, `firn wait` waits, and callers get a
+    refusal with its reason."""
+    realm = lab.realm('--first', '--workers', '5-5')
+    conf = dict(QUICK, claim_wait_ms=6000)
+    before = lab.agent(realm, conf=conf).up()
+    before.reserves(4500)
+    before.kill()
+    agent = lab.agent(realm, conf=conf).start()
+    agent.wait_status(lambda d: d['worker'] == 5 or d['state'] == 'serving',
+                      40, 'the ID of the dead')
+    text = firn('next', '--timeout', 500, '--socket', agent.socket,
+                status=None)
+    if agent.state() != 'serving':
+        assert text.status == 75 and 'no reply' not in text.err, text
+    agent.serving(40)
+    firn('next', '--timeout', 500, '--socket', agent.socket)
+
+
+@pytest.mark.short
 def test_a_realm_that_comes_later_is_found(lab):
     """No realm: the agent stays up, creates nothing, refuses, looks again."""
     name = 'later-%d' % time.monotonic_ns()

@@ -108,6 +108,13 @@ class Agent:
         return wait.until(look, seconds, lambda: '%s: %s; last status %s\n%s'
                           % (self.name, what, seen['doc'], self.tail()), 0.1)
 
+    def reserves(self, ms, seconds=20):
+        """Waits until the first, short window was followed by one that lasts
+        for longer than this."""
+        self.wait_status(lambda d: (d.get('window_left_ms') or 0) > ms,
+                         seconds, 'a full window')
+        return self
+
     def refuses(self, reason, seconds):
         """Waits until it refuses for this reason (without a claim so far,
         the state is `claiming`)."""
