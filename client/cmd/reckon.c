@@ -21,8 +21,11 @@ reckon_format(const char *text, enum firn_format *format, size_t *skip)
 {
 	size_t n = strlen(text), digits = strspn(text, "0123456789");
 
+	bool marked = strncmp(text, "0x", 2) == 0;
+
 	*skip = 0;
-	if (text[0] == '0' && (text[1] == 'x' || text[1] == 'X')) {
+	/* Base62 may begin like that too, but hardly goes on in hex */
+	if (marked && strspn(text + 2, "0123456789abcdefABCDEF") == n - 2) {
 		*skip = 2;
 		*format = FIRN_HEX;
 		return (true);
@@ -44,7 +47,10 @@ reckon_format(const char *text, enum firn_format *format, size_t *skip)
 		*format = FIRN_BASE62;
 		return (true);
 	default:
-		return (false);
+		/* hex with a fault: the parser says where */
+		*skip = 2;
+		*format = FIRN_HEX;
+		return (marked);
 	}
 }
 

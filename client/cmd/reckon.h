@@ -14,7 +14,7 @@
 #include "records.h"
 
 /*
- * Which form a text has.  0x in front: hex.  Digits alone, at most 20, without
+ * Which form a text has.  0x and hex digits: hex.  Digits alone, at most 20, without
  * a leading zero: decimal, whatever their number.  Else the length says it: 16
  * hex, 13 Crockford, 11 Base62.  *skip is what precedes the digits (0x).
  */
