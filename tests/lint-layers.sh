@@ -34,6 +34,7 @@ BEGIN {
 	    " include"
 	# files of edge that are part of another
 	part["hosts"] = part["resolve"] = part["servers"] = "zk"
+	part["session"] = "zk"
 	# what a pure file may take from the system
 	pure = " assert.h inttypes.h limits.h stdbool.h stddef.h stdint.h" \
 	    " string.h "
