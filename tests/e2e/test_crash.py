@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """kill -9, SIGSTOP, and two agents sure of the same worker ID."""
-import time
 
 import pytest
 
