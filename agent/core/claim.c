@@ -57,7 +57,7 @@ claim_init(struct claim *c, const struct claim_conf *conf, uint64_t seed)
 	c->conf = *conf;
 	c->state = CLAIM_AWAY;
 	c->jitter = seed;
-	c->node_worker = c->want = NO_WORKER;
+	c->node_worker = c->want = c->seen = NO_WORKER;
 	c->fault = REALM_UNREAD;
 	c->last_tick = NO_TICK;
 }
@@ -189,6 +189,28 @@ void_own(struct claim *c)
 	c->want = NO_WORKER;
 }
 
+/* A mark that this process has seen was deleted: it never makes it again. */
+static void
+remember_gone(struct claim *c, uint64_t worker)
+{
+	if (c->ngone == CLAIM_GONE) {
+		memmove(
+		    c->gone, c->gone + 1, sizeof(c->gone) - sizeof(c->gone[0]));
+		c->ngone--;
+	}
+	c->gone[c->ngone++] = worker;
+}
+
+static bool
+is_gone(const struct claim *c, uint64_t worker)
+{
+	for (unsigned i = 0; i < c->ngone; i++) {
+		if (c->gone[i] == worker)
+			return (true);
+	}
+	return (false);
+}
+
 bool
 claim_owns(const struct claim *c)
 {
@@ -231,6 +253,7 @@ lose_mark(struct claim *c, struct claim_now now, enum window_news news)
 		cause = "the mark was deleted";
 		c->marks_deleted++;
 		c->marks_deleted_worker = c->own.worker;
+		remember_gone(c, c->own.worker);
 		freeze_own(c);
 	} else
 		freeze_own(c);
@@ -366,7 +389,8 @@ change_generation(struct claim *c)
 {
 	freeze_own(c);
 	forget_node(c);
-	c->nghosts = 0;
+	c->nghosts = c->ngone = 0;
+	c->seen = NO_WORKER;
 	c->attempt[0] = '\0';
 	c->given_up = c->rounds = 0;
 	c->hold = c->counter_end = false;
@@ -657,13 +681,30 @@ far_ahead(const struct claim *c, struct claim_now now)
 	    c, now.unix_ms + c->k.reserve_max_ms + c->conf.skew_refuse_ms));
 }
 
+/* Saturates: a mark may lie ages ahead. */
+static int64_t
+ticks_to_ms(const struct claim *c, int64_t ticks)
+{
+	int64_t ms;
+
+	if (__builtin_mul_overflow(ticks, (int64_t)c->k.layout.tick_ms, &ms))
+		return (INT64_MAX);
+	return (ms);
+}
+
 static void
 on_mark(struct claim *c, struct claim_now now, const struct claim_result *r)
 {
 	int64_t limit = claim_tick(c, now.unix_ms + c->conf.claim_wait_ms);
 
 	if (r->rc == RC_NONODE) {
-		claim_enter(c, CLAIM_COUNTING, "no mark");
+		if (c->seen == c->node_worker && !is_gone(c, c->seen))
+			remember_gone(c, c->seen);
+		if (is_gone(c, c->node_worker) &&
+		    c->conf.force_worker == NO_WORKER)
+			walk_on(c, now, "its mark was deleted");
+		else
+			claim_enter(c, CLAIM_COUNTING, "no mark");
 		return;
 	}
 	if (r->rc == RC_GARBLED) {
@@ -674,6 +715,7 @@ on_mark(struct claim *c, struct claim_now now, const struct claim_result *r)
 		retry_way(c, now);
 		return;
 	}
+	c->seen = c->node_worker;
 	if (limit <
 	    c->not_before) /* all marks are as far ahead: wait on this */
 		limit = c->not_before;
@@ -686,7 +728,7 @@ on_mark(struct claim *c, struct claim_now now, const struct claim_result *r)
 		claim_enter(
 		    c, CLAIM_HOLDING, "waits for the mark to be passed");
 		c->way.wait = mono_add_ms(
-		    now.boot, (r->mark->ceiling - limit) * c->k.layout.tick_ms);
+		    now.boot, ticks_to_ms(c, sub_sat(r->mark->ceiling, limit)));
 		return;
 	}
 	window_begin(&c->own, c->node_worker, r->mark->ceiling, r->stat.version,
@@ -870,6 +912,8 @@ on_sweep(struct claim *c, struct claim_now now, const struct claim_result *r)
 	for (size_t i = 0; i < r->nrows; i++) {
 		int64_t ceiling = r->rows[i].ceiling;
 
+		if (ceiling == NO_TICK && is_gone(c, r->rows[i].worker))
+			continue;
 		if (ceiling == NO_TICK && any_deleted(r))
 			ceiling = far_ahead(c, now);
 		if (ceiling > limit)

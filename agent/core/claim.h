@@ -17,6 +17,7 @@
 #include "window.h"
 
 #define CLAIM_GHOSTS 8
+#define CLAIM_GONE 32 /* deleted marks remembered */
 #define CLAIM_WALK_MAX 8 /* IDs given up before the claims are swept */
 
 enum claim_state {
@@ -178,6 +179,9 @@ struct claim {
 	bool has_old;
 	bool had_window;
 	bool made; /* own began with the creation of its mark */
+	uint64_t seen; /* worker ID of the mark that was read last */
+	uint64_t gone[CLAIM_GONE]; /* marks seen, then deleted: never made */
+	unsigned ngone;
 	bool long_window; /* the first, short window has been confirmed */
 	mono_t renew_at;
 	int64_t last_tick; /* stopping: last tick issued */

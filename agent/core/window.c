@@ -79,10 +79,11 @@ window_write(struct window *w, const char *owner, int64_t ceiling,
 	size_t n = strlen(owner);
 
 	assert(n < sizeof(w->owner));
-	if (strcmp(w->owner, owner) != 0)
+	if (strcmp(w->owner, owner) != 0) {
 		memcpy(w->former, w->owner, sizeof(w->former));
-	memset(w->owner, 0, sizeof(w->owner));
-	memcpy(w->owner, owner, n);
+		memset(w->owner, 0, sizeof(w->owner));
+		memcpy(w->owner, owner, n);
+	} /* else it may be w->owner itself */
 	return (submit(w, max64(w->highest, ceiling), false, tag, out));
 }
 

@@ -309,7 +309,7 @@ keeper_renew(struct keeper *z, int64_t not_before_ms)
 {
 	z->k.generation++;
 	(void)snprintf(z->k.generation_text, sizeof(z->k.generation_text),
-	    "%" PRId64 "-%08x", z->k.generation, (unsigned)z->k.generation);
+	    "%u-%08x", (unsigned)z->k.generation, (unsigned)z->k.generation);
 	z->k.not_before_ms = not_before_ms;
 	add_tree(z);
 	z->nclaims = 0; /* of the new tree */
