@@ -16,7 +16,11 @@ done | awk -v files="$(echo $files)" '
 function dir(path) { sub("/[^/]*$", "", path); return path }
 function base(path) { sub(".*/", "", path); return path }
 function stem(path) { path = base(path); sub("[.][ch]$", "", path); return path }
-function part_of(path) { path = stem(path); return path in part ? part[path] : path }
+function part_of(path) {
+	path = stem(path)
+	sub("_.*", "", path)
+	return path in part ? part[path] : path
+}
 function say(text) { print file ": " text; bad = 1 }
 
 BEGIN {
