@@ -186,7 +186,10 @@ tree_read_good(const struct tree *t, struct tree_realm *out)
 
 /* ---- making ---- */
 
-/* Makes a node unless it is there.  *stat_ms gets ZooKeeper's stamp if new. */
+/*
+ * Makes a node unless it is there (a write in doubt is made again, and finds
+ * it).  *stamp_ms gets ZooKeeper's stamp of when it was made.
+ */
 static int
 ensure(const struct tree *t, const char *path, int64_t *stamp_ms)
 {
@@ -198,7 +201,11 @@ ensure(const struct tree *t, const char *path, int64_t *stamp_ms)
 		rc = zkcall_create(t->z, path, "", 0, &r);
 	while (rc == ZK_UNKNOWN && zkcall_left_ms(t->z) > 0 &&
 	       !zkcall_session_lost(t->z));
-	if (rc == ZK_OK && stamp_ms != NULL && r.stat.mtime_ms > *stamp_ms)
+	if (rc == ZK_NODEEXISTS && stamp_ms != NULL) {
+		zkcall_reply_free(&r);
+		rc = zkcall_get(t->z, path, &r);
+	}
+	if (rc == ZK_OK && stamp_ms != NULL)
 		*stamp_ms = r.stat.mtime_ms;
 	if (rc == ZK_OK || rc == ZK_NODEEXISTS)
 		status = CMD_DONE;
