@@ -7,6 +7,7 @@
 
 #define PAUSE_MS_MIN 10
 #define PAUSE_MS_MAX 200
+#define ANSWER_MS_MIN 500 /* for an answer, also at the very end */
 
 struct wait_options {
 	const char *socket;
@@ -48,9 +49,11 @@ wait_main(int argc, char **argv)
 	deadline = cmd_boot_ms() + o.timeout_ms;
 	ask_open(&a, cmd_socket(o.socket));
 	for (;;) {
-		int64_t left;
+		int64_t left, patience = cmd_boot_ms() + ANSWER_MS_MIN;
 
-		rc = ask_status(&a, deadline, &answer);
+		/* asked just before the end, the agent is no less there */
+		rc = ask_status(
+		    &a, deadline > patience ? deadline : patience, &answer);
 		if (rc == CMD_DONE && ask_serves(&answer.doc))
 			break;
 		left = deadline - cmd_boot_ms();
