@@ -103,7 +103,15 @@ static bool
 next_way(struct claim *c, struct claim_now now, const struct entropy *rnd,
     struct claim_op *op)
 {
-	if (c->way.busy || !mono_reached(now.boot, c->way.wait))
+	if (c->way.busy)
+		return (false);
+	if (c->state == CLAIM_HOLDING && mono_reached(now.boot, c->say_at)) {
+		/* Without a mark of its own the claim speaks for its clock. */
+		c->say_at = mono_add_ms(now.boot, c->conf.renew_ms);
+		begin_named(c, OP_SET_CLAIM, c->node, c->node_generation, op);
+		return (true);
+	}
+	if (!mono_reached(now.boot, c->way.wait))
 		return (false);
 	switch (c->state) {
 	case CLAIM_AWAY:
@@ -124,7 +132,7 @@ next_way(struct claim *c, struct claim_now now, const struct entropy *rnd,
 		begin_create(c, rnd, op);
 		return (true);
 	case CLAIM_HOLDING:
-		/* The time has come: read it again. */
+		/* The time has come (see below): read it again. */
 		claim_enter(c, CLAIM_READING, "looks at the mark again");
 		/* FALLTHROUGH */
 	case CLAIM_READING:
@@ -186,7 +194,9 @@ next_renewal(struct claim *c, struct claim_now now, const struct entropy *rnd,
 	if (!c->long_window && ms > 3 * c->conf.renew_ms)
 		ms = 3 * c->conf.renew_ms;
 	c->renew_at = mono_add_ms(now.boot, c->conf.renew_ms);
-	begin_write(c, &c->renew, claim_tick(c, now.unix_ms + ms), rnd, op);
+	/* Refused by its peers it goes on measuring, and moves nothing. */
+	begin_write(c, &c->renew,
+	    c->still ? NO_TICK : claim_tick(c, now.unix_ms + ms), rnd, op);
 	return (true);
 }
 
@@ -218,5 +228,7 @@ claim_wake(const struct claim *c)
 		(c->watched || c->node[0] == '\0')) &&
 	    c->way.wait.ns < when.ns)
 		when = c->way.wait;
+	if (!c->way.busy && c->state == CLAIM_HOLDING && c->say_at.ns < when.ns)
+		when = c->say_at;
 	return (when);
 }

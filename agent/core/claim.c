@@ -57,9 +57,40 @@ claim_init(struct claim *c, const struct claim_conf *conf, uint64_t seed)
 	c->conf = *conf;
 	c->state = CLAIM_AWAY;
 	c->jitter = seed;
-	c->node_worker = c->want = c->seen = NO_WORKER;
+	c->node_worker = c->want = c->seen = c->hint = NO_WORKER;
 	c->fault = REALM_UNREAD;
 	c->last_tick = NO_TICK;
+}
+
+static void remember_ghost(struct claim *c, const char *name);
+
+void
+claim_resume(struct claim *c, const struct claim_past *past)
+{
+	c->has_past = true;
+	c->past = *past;
+	c->hint = past->worker;
+	if (past->claim[0] != '\0')
+		remember_ghost(c, past->claim);
+	if (!past->resume)
+		return;
+	c->realm_known = true;
+	c->k = past->contract;
+	c->not_before = claim_tick(c, c->k.not_before_ms);
+	c->zxid = past->zxid;
+	window_begin(&c->old, past->worker, past->local_mark, 0, 0);
+	c->old.ceiling = c->old.highest = past->ceiling;
+	if (c->old.floor < c->not_before)
+		c->old.floor = c->not_before;
+	c->old.owned = true;
+	c->has_old = c->old.ceiling > c->old.floor;
+	c->had_window = c->long_window = true;
+}
+
+void
+claim_hold_still(struct claim *c, bool still)
+{
+	c->still = still;
 }
 
 /* splitmix64: spreads retries and choices, names nothing. */
@@ -426,6 +457,11 @@ on_realm(struct claim *c, struct claim_now now, const struct claim_result *r)
 	memcpy(old_generation, c->node_generation, sizeof(old_generation));
 	if (c->realm_known && r->contract->generation > c->k.generation)
 		change_generation(c);
+	if (c->has_past &&
+	    (memcmp(c->past.contract.uuid, r->contract->uuid, UUID_BYTES) !=
+		    0 ||
+		!layout_equal(&c->past.contract.layout, &r->contract->layout)))
+		c->has_past = false; /* its ticks are another space's */
 	c->k = *r->contract;
 	c->realm_known = c->realm_fresh = true;
 	c->not_before = claim_tick(c, c->k.not_before_ms);
@@ -596,8 +632,12 @@ on_list(struct claim *c, struct claim_now now, const struct claim_result *r)
 		c->way.wait = back_off(c, now.boot, c->rounds++, 2000, 30000);
 	} else if (c->state == CLAIM_FULL)
 		claim_enter(c, CLAIM_SWEEPING, "a worker ID is free");
-	else
+	else {
+		if (c->hint != NO_WORKER)
+			c->want = c->hint; /* for once */
+		c->hint = NO_WORKER;
 		claim_enter(c, CLAIM_CREATING, "claims");
+	}
 }
 
 static void
@@ -692,6 +732,32 @@ ticks_to_ms(const struct claim *c, int64_t ticks)
 	return (ms);
 }
 
+/* The mark names the process before this one, which is gone: its lock is ours. */
+static bool
+is_past(const struct claim *c, const struct mark *mark)
+{
+	return (c->has_past && c->past.resume &&
+		strcmp(mark->owner, c->past.claim) == 0);
+}
+
+/* A readable ceiling for the worker ID in hand is a floor. */
+static int64_t
+past_floor(const struct claim *c, int64_t ceiling)
+{
+	if (c->has_past && c->past.worker == c->node_worker &&
+	    c->past.ceiling > ceiling)
+		return (c->past.ceiling);
+	return (ceiling);
+}
+
+static void
+hold(struct claim *c, struct claim_now now, const char *cause)
+{
+	if (c->state != CLAIM_HOLDING)
+		c->say_at = now.boot;
+	claim_enter(c, CLAIM_HOLDING, cause);
+}
+
 static void
 on_mark(struct claim *c, struct claim_now now, const struct claim_result *r)
 {
@@ -719,20 +785,26 @@ on_mark(struct claim *c, struct claim_now now, const struct claim_result *r)
 	if (limit <
 	    c->not_before) /* all marks are as far ahead: wait on this */
 		limit = c->not_before;
-	if (r->mark->ceiling > limit && c->conf.force_worker == NO_WORKER) {
+	if (r->mark->ceiling > limit && !is_past(c, r->mark) &&
+	    c->conf.force_worker == NO_WORKER) {
+		if (c->still) { /* the own clock is off: others are not */
+			hold(
+			    c, now, "the mark is ahead of a clock that is off");
+			c->way.wait = mono_add_ms(now.boot, 1000);
+			return;
+		}
 		if (!c->hold || r->mark->ceiling > c->hold_ceiling) {
 			walk_on(
 			    c, now, "the mark is ahead: a window may stand");
 			return;
 		}
-		claim_enter(
-		    c, CLAIM_HOLDING, "waits for the mark to be passed");
+		hold(c, now, "waits for the mark to be passed");
 		c->way.wait = mono_add_ms(
 		    now.boot, ticks_to_ms(c, sub_sat(r->mark->ceiling, limit)));
 		return;
 	}
-	window_begin(&c->own, c->node_worker, r->mark->ceiling, r->stat.version,
-	    r->stat.czxid);
+	window_begin(&c->own, c->node_worker, past_floor(c, r->mark->ceiling),
+	    r->stat.version, r->stat.czxid);
 	memcpy(c->own_generation, c->k.generation_text, GENERATION_MAX);
 	c->has_own = true;
 	c->made = false;
@@ -780,7 +852,7 @@ on_count(struct claim *c, struct claim_now now, const struct claim_result *r)
 		}
 		return;
 	}
-	window_begin(&c->own, c->node_worker, ceiling, -1, 0);
+	window_begin(&c->own, c->node_worker, past_floor(c, ceiling), -1, 0);
 	memcpy(c->own_generation, c->k.generation_text, GENERATION_MAX);
 	c->has_own = true;
 	c->made = true;
@@ -994,6 +1066,12 @@ on_way(struct claim *c, struct claim_now now, const struct claim_result *r)
 		break;
 	case OP_SWEEP:
 		on_sweep(c, now, r);
+		break;
+	case OP_SET_CLAIM:
+		if (r->rc == RC_NONODE) {
+			forget_node(c);
+			claim_enter(c, CLAIM_SETTLING, "the claim is gone");
+		}
 		break;
 	}
 }

@@ -30,7 +30,7 @@ enum claim_state {
 	CLAIM_COUNTING, /* there is none: may ask whether any was deleted */
 	CLAIM_TAKING, /* may write its name into the mark */
 	CLAIM_VERIFYING, /* created a mark: may ask that once more */
-	CLAIM_HOLDING, /* keeps its node, waits for the mark to be passed */
+	CLAIM_HOLDING, /* keeps its node, says its status, waits for the mark */
 	CLAIM_SWEEPING, /* may read all claims and marks, to choose an ID */
 	CLAIM_FULL, /* no ID is free: may only list, with back-off */
 	CLAIM_STANDING, /* claim and mark are ours */
@@ -51,6 +51,7 @@ enum claim_op_kind {
 	OP_CREATE_MARK, /* .worker, .mark */
 	OP_SET_MARK, /* .worker, .mark, .version */
 	OP_SWEEP, /* free IDs and their marks */
+	OP_SET_CLAIM, /* .name: own status, while it owns no mark */
 };
 
 struct claim_op {
@@ -126,6 +127,17 @@ struct claim_conf {
 	void *arg;
 };
 
+/* What the state file remembers of the process before this one. */
+struct claim_past {
+	struct contract contract;
+	bool resume; /* same boot, under the same lock, and left open: its
+	              * window may be used above local_mark */
+	char claim[CLAIM_NAME_MAX];
+	uint64_t worker;
+	int64_t ceiling, local_mark; /* ticks */
+	int64_t zxid;
+};
+
 struct claim_lane {
 	bool busy;
 	uint32_t id;
@@ -179,6 +191,12 @@ struct claim {
 	bool has_old;
 	bool had_window;
 	bool made; /* own began with the creation of its mark */
+	bool has_past;
+	struct claim_past past;
+	uint64_t hint; /* worker ID to ask for first, or NO_WORKER */
+	bool still; /* refused by its peers: renews without moving the mark,
+	             * and does not walk */
+	mono_t say_at; /* HOLDING: when to say the status again */
 	uint64_t seen; /* worker ID of the mark that was read last */
 	uint64_t gone[CLAIM_GONE]; /* marks seen, then deleted: never made */
 	unsigned ngone;
@@ -195,6 +213,16 @@ struct claim {
 };
 
 void claim_init(struct claim *c, const struct claim_conf *conf, uint64_t seed);
+
+/*
+ * Goes on from the state file, before anything else is told.  What it says of
+ * a worker ID's ticks is a floor in any case; with .resume its window is good
+ * to its end, and whom its mark names is this agent.
+ */
+void claim_resume(struct claim *c, const struct claim_past *past);
+
+/* The skew's verdict: true while refused. */
+void claim_hold_still(struct claim *c, bool still);
 
 /* What the shell has to tell. */
 void claim_connected(struct claim *c, struct claim_now now, int64_t session);

@@ -248,6 +248,15 @@ keeper_do(struct keeper *z, int64_t session, const struct claim_op *op,
 				out->r.rc = RC_OK;
 		}
 		break;
+	case OP_SET_CLAIM:
+		out->r.rc = RC_NONODE;
+		for (size_t i = 0; i < z->nclaims; i++) {
+			if (strcmp(z->claims[i].name, op->name) == 0) {
+				out->r.rc = RC_OK;
+				out->r.stat.mzxid = ++z->zxid;
+			}
+		}
+		break;
 	case OP_GET_MARK:
 		get_mark(t, op->worker, out);
 		break;
