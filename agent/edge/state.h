@@ -12,61 +12,67 @@
 #ifndef STATE_H
 #define STATE_H
 
-#include "doc.h"
-#include "records.h"
-#include "types.h"
+#include "record.h"
 
 struct event_base;
 struct state;
 
-/* What stands in the file. */
-struct state_record {
-	struct contract contract;
-	char realm[REALM_NAME_MAX];
-	bool open; /* a window may be resumed: the next four */
-	char claim[CLAIM_NAME_MAX]; /* whom the mark names */
-	int64_t ceiling; /* tick, as confirmed */
-	int32_t version; /* of the mark */
-	int64_t local_mark; /* tick: nothing was issued above it */
-	uint64_t worker; /* also while closed: ask for it first */
-	int64_t zxid; /* highest seen */
-	bool skew_refused;
-	int64_t skew_us;
-	int64_t base_ns; /* own time - CLOCK_BOOTTIME */
-};
-
 enum state_found {
 	STATE_NONE, /* no file */
-	STATE_FLOOR, /* readable, but of another boot, host or lock: its marks
-	                * are a floor, nothing may be resumed */
+	STATE_FLOOR, /* readable, but of another boot or machine: its marks
+		      * are a floor, nothing may be resumed */
+	STATE_COPIED, /* the same, and its lock is another file: a copy, a
+		       * restored one, or the lock was removed.  The process
+		       * that wrote it may still live elsewhere: without
+		       * ZooKeeper nothing else would tell the two apart */
 	STATE_RESUME, /* written under this lock in this boot */
 	STATE_GARBLED, /* there, but torn, truncated, odd, or not ours */
 };
 
 /*
  * Checks the directory (made if missing, mode 0700; owner must be us or root,
- * nobody else may write), takes the lock, reads the file.  NULL with one line
- * in err: not usable, or locked by another process (the line names its pid).
+ * nobody else may write), takes the lock.  NULL with one line in err: not
+ * usable, or locked by another process (the line names its pid).
  * base is used by the disk form; `done` tells of its writes.
  */
 struct state *state_open(struct event_base *base, const char *dir, bool disk,
     void (*done)(void *arg, bool good), void *arg, struct doc_error *err);
 
+/*
+ * Reads the file as it stands now.  *out is filled in unless STATE_NONE or
+ * STATE_GARBLED; err has one line that says why it is not STATE_RESUME.
+ */
 enum state_found state_read(
     const struct state *s, struct state_record *out, struct doc_error *err);
 
 /*
  * Memory form: writes now; false with one line in err if it failed.  Disk
  * form: hands the record to the thread, one at a time (false: one is under
- * way); done() tells.  Never blocks on a disk.
+ * way); done() tells, on the loop's thread, and may write again.  Never blocks
+ * on a disk.
+ *
+ * After a failed write the memory form's file may be garbled, never wrong; the
+ * disk form's is the one before, or the new one if it was the last fsync that
+ * failed.
  */
 bool state_write(
     struct state *s, const struct state_record *r, struct doc_error *err);
 
-/* Removes the file, so that nothing can be resumed from it. */
+/* What failed in the disk form's last write, as one line; "" after a good one.
+ */
+const char *state_trouble(const struct state *s);
+
+/*
+ * Removes the file, or at least its contents, so that nothing can be resumed
+ * from it.  False with one line in err; also while a write is under way.
+ */
 bool state_remove(struct state *s, struct doc_error *err);
 
-/* Waits for a write under way, closes, keeps the file.  NULL is fine. */
+/*
+ * Waits for a write under way, closes, keeps the file; done() is not called
+ * any more.  A disk that does not answer for five seconds is left to itself:
+ * the lock then stays with the process until it ends.  NULL is fine.
+ */
 void state_close(struct state *s);
 
 #endif
