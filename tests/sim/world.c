@@ -35,6 +35,7 @@ enum kind {
 	EV_OPERATOR, /* deletes a mark */
 	EV_WATCH, /* the realm's watch has fired */
 	EV_RENEW, /* renews the realm */
+	EV_TWIN, /* a process is copied, memory and all, to another host */
 };
 
 struct event {
@@ -66,6 +67,8 @@ struct host {
 	uint64_t after; /* the client's, kept across restarts */
 	uint32_t open_ids[2];
 	int64_t wake_at;
+	unsigned twin; /* 1 + the host that runs a copy of this process */
+	uint64_t twin_settled; /* renewals and twins that settle nothing */
 	struct event *inbox; /* while paused */
 	size_t ninbox, inbox_size;
 };
@@ -241,6 +244,7 @@ boot_agent(struct world *w, unsigned i)
 	h->session = 0;
 	h->missed_watch = false;
 	h->unfed_at = -1;
+	h->twin = 0;
 	memset(&h->serve, 0, sizeof(h->serve));
 	clock_start(&h->clock, &clock_conf, &in);
 	claim_init(&h->claim, &conf, roll(w));
@@ -373,6 +377,38 @@ pump(struct world *w, unsigned i)
 	}
 }
 
+/*
+ * Copied, and no write of the mark that was sent since has been settled, or
+ * its old window still stands.
+ */
+static bool
+is_unsettled(const struct host *h)
+{
+	return (h->running && h->twin != 0 &&
+		(h->claim.has_old ||
+		    (h->claim.has_own && h->claim.renewals + h->claim.twins <=
+					     h->twin_settled)));
+}
+
+/*
+ * Until each of the two has renewed once they repeat each other: nothing
+ * inside can tell, and the page of promises says so.
+ */
+static bool
+in_twin_time(struct world *w, struct host *h)
+{
+	struct host *other;
+
+	if (h->twin == 0)
+		return (false);
+	other = &w->hosts[h->twin - 1];
+	if (is_unsettled(h) || (other->twin == 1 + (unsigned)(h - w->hosts) &&
+				   is_unsettled(other)))
+		return (true);
+	h->twin = 0;
+	return (false);
+}
+
 static unsigned
 book_run(struct world *w, const struct firn_parts *p, const struct run *r)
 {
@@ -387,6 +423,7 @@ static void
 book(struct world *w, struct host *h, const struct gen_grant *g)
 {
 	const struct firn_layout *l = &w->z.k.layout;
+	bool twins = in_twin_time(w, h);
 
 	for (unsigned i = 0; i < g->nruns; i++) {
 		struct firn_parts p;
@@ -402,6 +439,8 @@ book(struct world *w, struct host *h, const struct gen_grant *g)
 			w->t.decreases++;
 		h->after = r->first + (r->count - 1) * r->stride;
 		w->t.ids += r->count;
+		if (twins)
+			continue;
 		if (book_run(w, &p, r) > 0)
 			(void)fprintf(stderr,
 			    "sim: at %.3f s host %td repeats worker %" PRIu64
@@ -513,6 +552,45 @@ stop_agent(struct world *w, unsigned i)
 	pump(w, i);
 }
 
+/* Host i's process appears on host j too, which has its clock as well. */
+static void
+copy_process(struct world *w, unsigned i, unsigned j)
+{
+	struct host *a = &w->hosts[i], *b = &w->hosts[j];
+	struct instant in;
+
+	if (i == j || !a->running || a->paused || a->claim.stopping ||
+	    a->twin != 0 || !a->claim.has_own || b->paused || b->twin != 0)
+		return;
+	if (b->running)
+		crash(w, j);
+	w->t.twins++;
+	b->running = true;
+	b->boot_offset = a->boot_offset;
+	b->wall_offset = a->wall_offset;
+	b->drift_ppm = a->drift_ppm;
+	b->clock = a->clock;
+	b->serve = a->serve;
+	b->served = a->served;
+	b->after = a->after;
+	b->claim = a->claim;
+	b->claim.conf.scratch = b->scratch;
+	b->life++;
+	b->link++;
+	b->connected = b->missed_watch = false;
+	b->ninbox = 0;
+	b->wake_at = 0;
+	a->twin = 1 + j;
+	b->twin = 1 + i;
+	/* A write under way is of both: it settles nothing. */
+	a->twin_settled =
+	    a->claim.renewals + a->claim.twins + (a->claim.own.ndoubts > 0);
+	b->twin_settled = a->twin_settled;
+	claim_session_lost(&b->claim, time_of(w, b, &in));
+	if (b->link_up)
+		after_ms(w, EV_UP, j, between(w, 1, 3000));
+}
+
 static void
 trouble(struct world *w, unsigned i)
 {
@@ -523,6 +601,10 @@ trouble(struct world *w, unsigned i)
 	after_ms(w, EV_TROUBLE, i, between(w, 1, 2 * (int64_t)w->w.chaos_ms));
 	if (!h->running || h->paused || h->claim.stopping)
 		return;
+	if (w->w.jumpy_clocks && odds(w, 500)) {
+		step_clock(w, i);
+		return;
+	}
 	switch (roll(w) % 8) {
 	case 0:
 		cut_link(w, i, between(w, 100, 5000));
@@ -699,6 +781,7 @@ hear(struct world *w, const struct event *e)
 	case EV_BOOT:
 	case EV_OPERATOR:
 	case EV_RENEW:
+	case EV_TWIN:
 		break;
 	}
 }
@@ -890,6 +973,15 @@ happen(struct world *w, struct event *e)
 		if (w->w.renew_realm_ms != 0)
 			renew_realm(w);
 		return;
+	case EV_TWIN:
+		if (w->w.twins_ms == 0)
+			return;
+		copy_process(w, (unsigned)(roll(w) % w->w.hosts),
+		    (unsigned)(roll(w) % w->w.hosts));
+		push(w, (struct event){
+			    .at = w->now + (int64_t)w->w.twins_ms * NS_PER_MS,
+			    .kind = EV_TWIN });
+		return;
 	case EV_ISSUE:
 		after_ms(w, EV_ISSUE, e->host,
 		    between(w, 1, 2 * (int64_t)w->w.issue_ms));
@@ -949,6 +1041,9 @@ world_make(const struct weather *weather, uint64_t seed)
 	if (weather->delete_marks_ms != 0)
 		push(w, (struct event){ .at = w->now + 20 * NS_PER_S,
 			    .kind = EV_OPERATOR });
+	if (weather->twins_ms != 0)
+		push(w, (struct event){
+			    .at = w->now + 20 * NS_PER_S, .kind = EV_TWIN });
 	if (weather->renew_realm_ms != 0)
 		push(w, (struct event){
 			    .at = w->now + 60 * NS_PER_S, .kind = EV_RENEW });
@@ -1007,7 +1102,8 @@ world_cut_all(struct world *w, int64_t ns)
 void
 world_calm(struct world *w)
 {
-	w->w.chaos_ms = w->w.delete_marks_ms = w->w.renew_realm_ms = 0;
+	w->w.chaos_ms = w->w.delete_marks_ms = w->w.renew_realm_ms =
+	    w->w.twins_ms = 0;
 	w->w.lose_reply = w->w.lose_request = 0;
 	for (unsigned i = 0; i < w->w.hosts; i++)
 		w->hosts[i].drift_ppm = 0;

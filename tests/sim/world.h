@@ -25,10 +25,12 @@ struct weather {
 	unsigned lose_request;
 	unsigned chaos_ms; /* mean time between troubles of one host; 0: none */
 	bool wild_clocks; /* steps of many seconds, drift */
+	bool jumpy_clocks; /* half of all troubles are steps of the clock */
 	bool mad_clocks; /* up to an hour off: IDs are spoiled for as long */
 	unsigned issue_ms; /* mean time between requests of one host */
 	unsigned delete_marks_ms; /* an operator deletes a mark; 0: never */
 	unsigned renew_realm_ms; /* an operator renews the realm; 0: never */
+	unsigned twins_ms; /* a process is copied with its memory; 0: never */
 };
 
 struct world;
@@ -36,7 +38,7 @@ struct world;
 struct tally {
 	uint64_t steps, ids, repeats, decreases, outside;
 	uint64_t creates, writes, lost, expired, pauses, crashes, stops,
-	    clock_steps;
+	    clock_steps, twins;
 	uint64_t refusals[16];
 	unsigned serving; /* hosts that would serve now */
 };

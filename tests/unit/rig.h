@@ -52,6 +52,7 @@ static const char *const rig_kinds[] = {
 	[OP_CREATE_MARK] = "CREATE_MARK",
 	[OP_SET_MARK] = "SET_MARK",
 	[OP_SWEEP] = "SWEEP",
+	[OP_SET_CLAIM] = "SET_CLAIM",
 };
 
 static inline struct contract

@@ -291,6 +291,7 @@ static void
 test_hold(void **state)
 {
 	struct agent a;
+	struct claim_op op;
 	int64_t ceiling;
 
 	(void)state;
@@ -306,12 +307,18 @@ test_hold(void **state)
 	GO(&a, OP_CREATE, OP_LIST, OP_GET_MARK);
 	state_is(&a, CLAIM_HOLDING);
 	assert_int_equal(a.c.node_worker, 11);
+	/* Without a mark of its own its claim says how its clock is. */
+	op = expect(&a, OP_SET_CLAIM);
+	assert_string_equal(op.name, a.c.node);
+	ok(&a, op);
 	quiet(&a);
-	/* Not before the mark is no more than claim_wait_ms ahead. */
 	assert_int_equal(
-	    mono_diff_ms(claim_wake(&a.c), now_of(&a).boot), 18000);
+	    mono_diff_ms(claim_wake(&a.c), now_of(&a).boot), RIG_RENEW_MS);
+	/* Not before the mark is no more than claim_wait_ms ahead. */
 	rig_ms += 17999;
+	answer(&a, expect(&a, OP_SET_CLAIM), RC_UNKNOWN);
 	quiet(&a);
+	assert_int_equal(mono_diff_ms(claim_wake(&a.c), now_of(&a).boot), 1);
 	rig_ms++;
 	GO(&a, OP_GET_MARK, OP_SET_MARK);
 	state_is(&a, CLAIM_STANDING);
@@ -335,10 +342,10 @@ test_hold_clock_back(void **state)
 	state_is(&a, CLAIM_HOLDING);
 	rig_ms += 48000;
 	a.skew_ms = -10000;
-	GO(&a, OP_GET_MARK);
+	GO(&a, OP_SET_CLAIM, OP_GET_MARK);
 	state_is(&a, CLAIM_HOLDING);
 	rig_ms += 10000;
-	GO(&a, OP_GET_MARK, OP_SET_MARK);
+	GO(&a, OP_SET_CLAIM, OP_GET_MARK, OP_SET_MARK);
 	state_is(&a, CLAIM_STANDING);
 }
 
@@ -358,7 +365,7 @@ test_hold_moved_on(void **state)
 	state_is(&a, CLAIM_HOLDING);
 	strangers_mark(a.c.node_worker, tick_now(&a) + 100000);
 	rig_ms += 48000;
-	GO(&a, OP_GET_MARK, OP_DELETE);
+	GO(&a, OP_SET_CLAIM, OP_GET_MARK, OP_DELETE);
 	state_is(&a, CLAIM_SWEEPING); /* not another walk */
 	live(&a, 3000);
 	state_is(&a, CLAIM_STANDING);
@@ -381,6 +388,7 @@ test_hold_for_ages(void **state)
 	GO(&a, OP_SWEEP, OP_CREATE, OP_LIST, OP_GET_MARK);
 	state_is(&a, CLAIM_HOLDING);
 	rig_ms += INT64_C(1000) * 86400000;
+	GO(&a, OP_SET_CLAIM);
 	quiet(&a);
 }
 
