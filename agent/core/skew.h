@@ -13,7 +13,8 @@
 #include "types.h"
 
 #define SKEW_SAMPLES 5
-#define SKEW_PEERS_MAX 1024
+#define SKEW_PEERS_MAX 1024 /* more are not looked at */
+#define SKEW_WORDS_MAX 192
 
 struct skew_conf {
 	int64_t warn_ms; /* skew_warn_ms: peers within it of the median count */
@@ -42,8 +43,8 @@ enum skew_phase {
 	SKEW_UNMEASURED, /* no sample yet: nothing may be issued */
 	SKEW_WAITING, /* other claims, none fresh: wait, at most fresh_ms */
 	SKEW_ALONE, /* no other live claim, or none fresh in time: serve */
-	SKEW_JUDGED, /* against a peer average */
-	SKEW_HELD, /* the reference moved: the last verdict stands */
+	SKEW_JUDGED, /* by peers; or, refused and none fresh, by ZooKeeper */
+	SKEW_HELD, /* the reference moved, or a resume: last verdict stands */
 };
 
 struct skew {
@@ -51,35 +52,42 @@ struct skew {
 	enum skew_phase phase;
 	bool refused; /* too far off: until below 90 % of refuse_ms */
 	bool warned; /* above warn_ms */
+	bool alone; /* the verdict in force was given without peers */
+	bool has_own; /* own is measured */
 	struct skew_sample samples[SKEW_SAMPLES]; /* newest last */
 	unsigned nsamples;
-	struct skew_sample
-	    own; /* the one in use: least error of the last few */
-	int64_t skew_us; /* own offset - peer average */
+	struct skew_sample own; /* the one in use, to be published: least error
+	                         * of the last few, stamp of the newest */
+	int64_t skew_us; /* own offset - peer average; alone: own offset */
 	int64_t average_us;
-	unsigned peers; /* hosts in the average */
-	mono_t wait_until; /* WAITING, HELD */
-	int64_t moved_stamp_ms; /* HELD: stamps must be later */
+	unsigned peers; /* hosts in the average; 0: it is the median itself */
+	mono_t wait_until; /* for a fresh offset; MONO_NEVER: there are some */
+	mono_t held_until; /* HELD */
+	int64_t moved_stamp_ms; /* peers' stamps must be later */
 };
 
 void skew_init(struct skew *s, const struct skew_conf *conf);
 
-/* A verdict from the state file of the same boot: serve on it meanwhile. */
+/*
+ * After skew_init(): a verdict from the state file of the same boot.  It
+ * stands until there is a better one.
+ */
 void skew_resume(struct skew *s, bool refused, int64_t skew_us);
 
 /*
- * Takes a sample in.  stepped_us: by how much the own clock (wall against
- * boot) stepped since the last sample, so that a jump of the offset can be
- * told from a step of the own clock.  True if the reference moved.  An error
- * above 1 s is no sample.
+ * Takes a sample in.  stepped_us: by how much the own time (against boot time)
+ * stepped or slewed since the call before, whether or not that one's sample
+ * was any good; so a jump of the offset can be told from a step of the own
+ * clock.  True if the reference moved.  An error above 1 s is no sample.
  */
 bool skew_take(
     struct skew *s, const struct skew_sample *sample, int64_t stepped_us);
 
 /*
  * Judges by the peers as read now; others: other live claims exist, with or
- * without a fresh offset.  own_boot_id tells which are not others.  True if
- * the verdict (refused, warned, phase) changed.
+ * without a fresh offset.  own_boot_id tells which are not others.  The order
+ * of the peers does not matter.  True if the verdict (refused, warned, phase)
+ * changed.
  */
 bool skew_judge(struct skew *s, mono_t now, const struct skew_peer *peers,
     size_t n, bool others, const uint8_t own_boot_id[UUID_BYTES]);
@@ -87,10 +95,16 @@ bool skew_judge(struct skew *s, mono_t now, const struct skew_peer *peers,
 /* May IDs be issued, as far as the skew goes? */
 bool skew_permits(const struct skew *s);
 
-/* Would the skew be good if the own clock read by_us more?  (A leap.) */
+/*
+ * Would the skew be good if the own clock read by_us more?  (A leap.)  Alone
+ * it always would: there is nobody to say otherwise.
+ */
 bool skew_good_at(const struct skew *s, int64_t by_us);
 
-/* "12.4 s ahead of the average of 3 peers (error 2 ms, refuses above 10 s)" */
+/*
+ * "12.4 s ahead of the average of 3 peers (error 2 ms, refuses above 10 s)".
+ * The length, or -1 if it was cut; SKEW_WORDS_MAX is enough.
+ */
 int skew_words(const struct skew *s, char *buf, size_t n);
 
 const char *skew_phase_name(enum skew_phase p);
