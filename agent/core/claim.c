@@ -541,9 +541,13 @@ judge_node(struct claim *c, struct claim_now now, const struct claim_result *r)
 		claim_enter(c, CLAIM_READING, "forced");
 		return;
 	}
+	c->yields = has_older(c, r);
 	if (c->node_worker == NO_WORKER)
 		walk_on(c, now, "the claim is outside the usable worker IDs");
-	else if (has_older(c, r))
+	else if (c->yields && c->has_past && c->past.resume &&
+		 c->past.worker == c->node_worker)
+		claim_enter(c, CLAIM_READING, "the mark may name its past");
+	else if (c->yields)
 		walk_on(c, now, "an older claim has this worker ID");
 	else
 		claim_enter(c, CLAIM_READING, "first in line");
@@ -763,6 +767,11 @@ on_mark(struct claim *c, struct claim_now now, const struct claim_result *r)
 {
 	int64_t limit = claim_tick(c, now.unix_ms + c->conf.claim_wait_ms);
 
+	if (c->yields && (r->rc == RC_NONODE || r->rc == RC_OK) &&
+	    (r->mark == NULL || !is_past(c, r->mark))) {
+		walk_on(c, now, "an older claim has this worker ID");
+		return;
+	}
 	if (r->rc == RC_NONODE) {
 		if (c->seen == c->node_worker && !is_gone(c, c->seen))
 			remember_gone(c, c->seen);

@@ -200,6 +200,7 @@ struct claim {
 	uint64_t seen; /* worker ID of the mark that was read last */
 	uint64_t gone[CLAIM_GONE]; /* marks seen, then deleted: never made */
 	unsigned ngone;
+	bool yields; /* an older claim wants the ID: only the mark keeps it */
 	bool long_window; /* the first, short window has been confirmed */
 	mono_t renew_at;
 	int64_t last_tick; /* stopping: last tick issued */

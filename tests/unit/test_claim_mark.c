@@ -835,6 +835,181 @@ test_stop_goes_on_through_a_watch(void **state)
 	assert_int_equal(mark_at(0)->mark.ceiling, last);
 }
 
+/* ---- from a state file ------------------------------------------------------------------ */
+
+/* What the file of this agent would hold, with IDs up to `local` issued. */
+static struct claim_past
+past_of(const struct agent *a, bool resume, int64_t local)
+{
+	struct claim_past p = { .contract = a->c.k,
+		.resume = resume,
+		.worker = a->c.own.worker,
+		.ceiling = a->c.own.ceiling,
+		.local_mark = local,
+		.zxid = a->c.zxid };
+
+	memcpy(p.claim, a->c.node, sizeof(p.claim));
+	return (p);
+}
+
+/* Killed and started again, ZooKeeper away, then back. */
+static void
+test_resume(void **state)
+{
+	struct agent a, b;
+	struct claim_past past;
+	struct claim_op op;
+
+	(void)state;
+	strangers_claim(99, NO_WORKER);
+	stand(&a, 1);
+	live(&a, RIG_RENEW_MS);
+	past = past_of(&a, true, tick_now(&a) + 5);
+	agent_init(&b, 2);
+	claim_resume(&b.c, &past);
+	assert_false(issues(&b, past.local_mark));
+	assert_true(issues(&b, past.local_mark + 1));
+	assert_true(issues(&b, past.ceiling));
+	assert_false(issues(&b, past.ceiling + 1));
+	rig_ms += 20000;
+	/* An older claim wants the ID: whom the mark names stays. */
+	rig_z.counter = 1 + RIG_WORKERS;
+	strangers_claim(98, NO_WORKER);
+	agent_connect(&b);
+	GO(&b, OP_GET_REALM, OP_LIST);
+	op = expect(&b, OP_DELETE); /* its own ghost */
+	assert_string_equal(op.name, a.c.node);
+	ok(&b, op);
+	GO(&b, OP_LIST);
+	op = expect(&b, OP_CREATE);
+	assert_non_null(strstr(op.name, "-w0001-"));
+	ok(&b, op);
+	GO(&b, OP_LIST, OP_GET_MARK);
+	op = expect(&b, OP_SET_MARK); /* under a new name, not grown */
+	assert_int_equal(op.mark.ceiling, past.ceiling);
+	assert_string_equal(op.mark.owner, b.c.node);
+	ok(&b, op);
+	state_is(&b, CLAIM_STANDING);
+	for (int i = 0; i < 60; i++) {
+		live(&b, 1000);
+		assert_true(serves(&b)); /* without a gap */
+		assert_int_equal(facts(&b).worker, 1);
+	}
+	assert_int_equal(facts(&b).floor, past.ceiling);
+	/* The process before, if it woke: its next write is refused. */
+	GO(&a, OP_SET_MARK);
+	assert_false(facts(&a).window);
+}
+
+/* The mark names another by now: the ID is his, the window still ours. */
+static void
+test_resume_too_late(void **state)
+{
+	struct agent a, b;
+	struct claim_past past;
+
+	(void)state;
+	stand(&a, 1);
+	live(&a, RIG_RENEW_MS);
+	past = past_of(&a, true, tick_now(&a));
+	keeper_end_session(&rig_z, a.session);
+	strangers_mark(0, past.ceiling + 30000);
+	rig_z.counter = RIG_WORKERS;
+	strangers_claim(99, NO_WORKER); /* older, and the mark is not ours */
+	agent_init(&b, 2);
+	claim_resume(&b.c, &past);
+	rig_ms += 1000;
+	agent_connect(&b);
+	GO(&b, OP_GET_REALM, OP_LIST, OP_CREATE, OP_LIST, OP_GET_MARK);
+	assert_true(serves(&b));
+	live(&b, 5000);
+	state_is(&b, CLAIM_STANDING);
+	assert_int_not_equal(b.c.own.worker, 0);
+	assert_true(serves(&b));
+	assert_int_equal(
+	    rig_z.trees[0].marks[0].mark.ceiling, past.ceiling + 30000);
+}
+
+/* Doubt forbids resuming; it never forbids respecting a mark. */
+static void
+test_past_is_a_floor(void **state)
+{
+	struct agent a, b;
+	struct claim_past past;
+
+	(void)state;
+	stand(&a, 1);
+	past = past_of(&a, false, tick_now(&a));
+	past.ceiling = tick_now(&a) + 40000; /* ZooKeeper's has gone back */
+	claim_stop(&a.c, now_of(&a), tick_now(&a));
+	settle(&a);
+	agent_init(&b, 2);
+	claim_resume(&b.c, &past);
+	assert_false(facts(&b).window);
+	assert_false(facts(&b).realm_known);
+	rig_ms += 10;
+	agent_connect(&b);
+	live(&b, 100);
+	assert_int_equal(b.c.own.worker, 0); /* asked for first */
+	assert_false(serves(&b));
+	assert_true(mark_at(0)->mark.ceiling >= past.ceiling);
+	live(&b, 41000);
+	assert_true(serves(&b));
+	assert_int_equal(facts(&b).floor, past.ceiling);
+
+	/* Of another realm: its ticks say nothing here. */
+	(void)rig_teardown(state);
+	(void)rig_setup(state);
+	past.contract.uuid[3] = 9;
+	agent_init(&b, 3);
+	claim_resume(&b.c, &past);
+	agent_connect(&b);
+	live(&b, 100);
+	assert_true(serves(&b));
+}
+
+/* Refused by its peers: it measures on, and moves nothing, and walks not. */
+static void
+test_hold_still(void **state)
+{
+	struct agent a;
+	struct claim_op op;
+	int64_t ceiling;
+
+	(void)state;
+	stand(&a, 1);
+	live(&a, RIG_RENEW_MS);
+	ceiling = facts(&a).ceiling;
+	claim_hold_still(&a.c, true);
+	for (int i = 0; i < 5; i++) {
+		rig_ms += RIG_RENEW_MS;
+		op = expect(&a, OP_SET_MARK);
+		assert_int_equal(op.mark.ceiling, ceiling);
+		ok(&a, op);
+	}
+	claim_hold_still(&a.c, false);
+	rig_ms += RIG_RENEW_MS;
+	GO(&a, OP_SET_MARK);
+	assert_int_equal(facts(&a).ceiling, tick_now(&a) + RIG_RESERVE_MS);
+
+	/* Before it owns one: its claim stays, however far the mark. */
+	(void)rig_teardown(state);
+	(void)rig_setup(state);
+	agent_init(&a, 2);
+	a.skew_ms = -3600000;
+	for (uint64_t i = 0; i < RIG_WORKERS; i++)
+		strangers_mark(i, tick_now(&a) + 3600000);
+	claim_hold_still(&a.c, true);
+	agent_connect(&a);
+	live(&a, 30000);
+	state_is(&a, CLAIM_HOLDING);
+	assert_int_equal(rig_z.creates, 1);
+	a.skew_ms = 0; /* mended */
+	claim_hold_still(&a.c, false);
+	live(&a, 2000);
+	state_is(&a, CLAIM_STANDING);
+}
+
 #define TEST(t) cmocka_unit_test_setup_teardown(t, rig_setup, rig_teardown)
 
 int
@@ -871,6 +1046,10 @@ main(void)
 		TEST(test_stop_delete_lost),
 		TEST(test_stop_of_a_twin),
 		TEST(test_stop_goes_on_through_a_watch),
+		TEST(test_resume),
+		TEST(test_resume_too_late),
+		TEST(test_past_is_a_floor),
+		TEST(test_hold_still),
 	};
 
 	return (cmocka_run_group_tests(tests, NULL, NULL));
