@@ -119,13 +119,6 @@ observe_clock(struct agent *a)
 	enum clock_verdict old = a->clk.verdict;
 
 	(void)clock_observe(&a->clk, &a->now);
-	if (a->clk.verdict == CLOCK_LEAP) {
-		/* Without peers: follow forward, with an alert. */
-		log_warnx("clock_step: the clock went ahead by %" PRId64
-			  " ms, followed",
-		    a->clk.diff_ns / NS_PER_MS);
-		clock_follow(&a->clk, &a->now);
-	}
 	if (a->clk.verdict != old)
 		note_clock(a, old);
 }

@@ -138,21 +138,10 @@ words_no_realm(const struct answer_view *v, char *buf, size_t n)
 static void
 words_clock_skew(const struct answer_view *v, char *buf, size_t n)
 {
-	struct status_doc d;
+	char words[SKEW_WORDS_MAX];
 
-	memset(&d, 0, sizeof(d));
-	lease_status(v->lease, v->now, &d);
-	if (!d.has_skew)
-		snprintf(buf, n,
-		    "clock_skew: the clock has not been judged against its "
-		    "peers yet");
-	else
-		snprintf(buf, n,
-		    "clock_skew: the clock is %+" PRId64
-		    " ms (give or take %" PRId64
-		    ") off the average of its peers; the limit is %" PRId64
-		    " ms",
-		    d.skew_ms, d.error_ms, v->conf->skew_refuse_ms);
+	(void)skew_words(lease_skew(v->lease), words, sizeof(words));
+	snprintf(buf, n, "clock_skew: the clock is %s", words);
 }
 
 static void
@@ -195,8 +184,8 @@ answer_words(const struct answer_view *v, enum gate_reason reason,
 		words_window_spent(v, buf, n);
 		return;
 	case GATE_STATE_LOST:
-		snprintf(buf, n,
-		    "state_lost: the state file is missing or unreadable");
+		snprintf(
+		    buf, n, "state_lost: %.200s", lease_lost_words(v->lease));
 		return;
 	case GATE_STATE_FAILED:
 		snprintf(buf, n,
@@ -236,7 +225,8 @@ state_of(const struct answer_view *v, enum gate_reason reason,
 	if (v->serve->gate.draining)
 		return ("draining");
 	if (reason == GATE_ALLOW)
-		return (d->connected ? "serving" : "isolated");
+		return (d->connected || lease_is_alone(v->lease) ? "serving"
+								 : "isolated");
 	if (reason == GATE_NO_CLAIM)
 		return ("claiming");
 	return (d->state[0] != '\0' && strcmp(d->state, "serving") != 0 &&

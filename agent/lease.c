@@ -13,7 +13,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "alone.h"
 #include "claim.h"
+#include "judge.h"
 #include "layout.h"
 #include "lease.h"
 #include "log.h"
@@ -30,7 +32,6 @@
 #define PATH_MAX_TEXT 256
 #define LANES 2
 #define SCRATCH_WORDS (WORKERS_MAX / 64)
-#define SAMPLE_ERROR_MAX_US 1000000
 
 /* An operation of the claim that is under way. */
 struct pending {
@@ -43,6 +44,11 @@ struct lease {
 	const struct conf *conf;
 	struct serve *serve;
 	struct clock *clk;
+	struct hold *hold;
+	bool is_alone; /* no ZooKeeper: zk is NULL, the claim sleeps */
+	struct alone alone;
+	struct judge *judge;
+	bool ended; /* issuing has ended, the file has its last word */
 	struct zk *zk;
 	struct event *timer;
 	struct claim claim;
@@ -63,6 +69,7 @@ struct lease {
 };
 
 static void lease_run(struct lease *l, const struct instant *now);
+static void on_judged(void *arg);
 
 /* ---- words --------------------------------------------------------------- */
 
@@ -234,6 +241,16 @@ submit_create_claim(struct lease *l, const struct claim_op *op)
 }
 
 static uint64_t
+submit_status(struct lease *l, const struct claim_op *op)
+{
+	char path[PATH_MAX_TEXT], doc[MARK_DOC_MAX];
+	int n = claim_doc_format(&l->status, doc, sizeof(doc));
+
+	node_path(l, op, path);
+	return (n < 0 ? 0 : zk_set(l->zk, path, doc, (size_t)n, op->version));
+}
+
+static uint64_t
 submit_mark(struct lease *l, const struct claim_op *op)
 {
 	char path[PATH_MAX_TEXT], doc[MARK_DOC_MAX];
@@ -283,6 +300,8 @@ submit(struct lease *l, const struct claim_op *op)
 		return (zk_list(l->zk, path));
 	case OP_CREATE:
 		return (submit_create_claim(l, op));
+	case OP_SET_CLAIM:
+		return (submit_status(l, op));
 	case OP_DELETE:
 		node_path(l, op, path);
 		return (zk_delete(l->zk, path, -1));
@@ -339,8 +358,13 @@ static void
 arm_timer(struct lease *l, const struct instant *now)
 {
 	mono_t when = claim_wake(&l->claim);
-	int64_t us = (when.ns - now->boot.ns) / 1000 + 1;
+	mono_t judging = judge_wake(l->judge);
 	struct timeval tv;
+	int64_t us;
+
+	if (l->claim.connected && judging.ns < when.ns)
+		when = judging;
+	us = (when.ns - now->boot.ns) / 1000 + 1;
 
 	if (when.ns == MONO_NEVER.ns) {
 		(void)event_del(l->timer);
@@ -380,6 +404,27 @@ tell_stopped(struct lease *l)
 	stopped(l->stopped_arg);
 }
 
+/* Reads the peers, once there is a claim of one's own among theirs. */
+static void
+run_judge(struct lease *l, const struct instant *now)
+{
+	char workers[PATH_MAX_TEXT], marks[PATH_MAX_TEXT];
+	struct claim_op op = { .kind = OP_NONE };
+	struct judge_where where = { .zk = l->zk,
+		.workers = workers,
+		.marks = marks,
+		.k = &l->claim.k,
+		.own_claim = l->claim.node };
+
+	if (!l->claim.connected || !l->claim.realm_known)
+		return;
+	memcpy(
+	    op.generation, l->claim.k.generation_text, sizeof(op.generation));
+	workers_path(l, &op, workers);
+	marks_path(l, &op, marks);
+	judge_run(l->judge, now->boot, &where);
+}
+
 static void
 lease_run(struct lease *l, const struct instant *now)
 {
@@ -396,6 +441,7 @@ lease_run(struct lease *l, const struct instant *now)
 #ifdef FIRN_TESTING
 	testing_step(&l->claim);
 #endif
+	run_judge(l, now);
 	tell_serve(l);
 	lease_update(l, now);
 	say_news(l);
@@ -428,23 +474,11 @@ rc_of(enum zk_rc rc)
 	return (RC_UNKNOWN);
 }
 
-/* The offset of the own clock against ZooKeeper's, from one write's stamp. */
-static void
-take_sample(struct lease *l, const struct zk_event *ev)
+static bool
+is_own_write(enum claim_op_kind kind)
 {
-	int64_t trip_us = (ev->received_boot_ns - ev->sent_boot_ns) / 1000;
-	int64_t middle_us =
-	    (ev->sent_wall_ns / 2 + ev->received_wall_ns / 2) / 1000;
-	int64_t error_us = trip_us / 2 + 500;
-
-	if (trip_us < 0 || error_us > SAMPLE_ERROR_MAX_US)
-		return;
-	/* The stamp is floored to its millisecond. */
-	l->status.offset_us = middle_us - (ev->stat.mtime_ms * 1000 + 500);
-	l->status.error_us = error_us;
-	l->status.stamp_ms = ev->stat.mtime_ms;
-	l->status.epoch = ev->stat.mzxid >> 32;
-	l->status.has_offset = true;
+	return (kind == OP_CREATE || kind == OP_SET_CLAIM ||
+		kind == OP_CREATE_MARK || kind == OP_SET_MARK);
 }
 
 static const char *
@@ -510,9 +544,8 @@ give_result(struct lease *l, const struct instant *now,
 	}
 	if (r.rc == RC_OK)
 		read_data(l, op, ev, &mark, &r);
-	if (r.rc == RC_OK &&
-	    (op->kind == OP_SET_MARK || op->kind == OP_CREATE_MARK))
-		take_sample(l, ev);
+	if (r.rc == RC_OK && is_own_write(op->kind))
+		judge_sample(l->judge, ev, &l->status);
 	claim_result(&l->claim, claim_time(l, now), &r);
 }
 
@@ -540,6 +573,8 @@ on_reply(struct lease *l, const struct instant *now, const struct zk_event *ev)
 {
 	if (l->sweep != NULL && sweep_reply(l->sweep, ev))
 		return;
+	if (judge_reply(l->judge, ev, now->boot))
+		return;
 	for (size_t i = 0; i < LANES; i++) {
 		struct claim_op op = l->pending[i].op;
 
@@ -556,6 +591,7 @@ drop_pending(struct lease *l)
 {
 	sweep_cancel(l->sweep);
 	l->sweep = NULL;
+	judge_disconnected(l->judge);
 	memset(l->pending, 0, sizeof(l->pending));
 }
 
@@ -665,67 +701,247 @@ on_stop_timer(evutil_socket_t fd, short what, void *arg)
 	tell_stopped(arg);
 }
 
+/* What the process before this one left. */
+static void
+take_over_state(struct lease *l, const struct instant *now)
+{
+	const struct state_record *r = hold_record(l->hold);
+	enum state_found found = hold_found(l->hold);
+	struct clock_conf clock_conf = l->clk->conf;
+	struct claim_past past;
+
+	if (found == STATE_NONE || found == STATE_GARBLED ||
+	    strcmp(r->realm, l->conf->realm) != 0)
+		return;
+	if (found == STATE_RESUME) {
+		/* A step made meanwhile is seen as a step. */
+		clock_resume(l->clk, &clock_conf, now, r->base_ns);
+		judge_resume(l->judge, r->skew_refused, r->skew_us);
+	}
+	if (l->is_alone)
+		return;
+	memset(&past, 0, sizeof(past));
+	past.contract = r->contract;
+	past.worker = r->worker;
+	past.ceiling = r->ceiling;
+	past.local_mark = r->local_mark;
+	past.zxid = r->zxid;
+	memcpy(past.claim, r->claim, sizeof(past.claim));
+	past.same_home = found == STATE_RESUME;
+	past.resume = past.same_home && r->open &&
+		      layout_tick_of(&r->contract.layout,
+			  wall_ms(clock_now(l->clk, now))) <= r->ceiling;
+	claim_resume(&l->claim, &past);
+	if (past.resume)
+		log_info("state: goes on as worker ID %" PRIu64
+			 " in the window of claim %s",
+		    past.worker, past.claim);
+}
+
+static int
+open_alone(struct lease *l, struct doc_error *err)
+{
+	int rc = alone_make(&l->alone, l->conf, l->hold, err);
+
+	if (rc != 0)
+		return (rc);
+	/* The claim sleeps; the contract and the questions are its. */
+	l->claim.k = l->alone.k;
+	l->claim.realm_known = true;
+	l->claim.fault = REALM_GOOD;
+	if (l->alone.lost)
+		log_warnx("state_lost: %s", l->alone.lost_words);
+	log_info("worker ID %" PRIu64 " without ZooKeeper: that no other host "
+		 "has it is the operator's word",
+	    l->alone.worker);
+	return (0);
+}
+
+static bool
+open_parts(struct lease *l)
+{
+	l->scratch = calloc(SCRATCH_WORDS, sizeof(*l->scratch));
+	l->timer = evtimer_new(l->base, on_timer, l);
+	l->stop_timer = evtimer_new(l->base, on_stop_timer, l);
+	describe_self(l);
+	l->judge = judge_open(l->conf, l->clk, l->status.boot_id, on_judged, l);
+	return (l->scratch != NULL && l->timer != NULL &&
+		l->stop_timer != NULL && l->judge != NULL);
+}
+
+static bool
+open_zookeeper(struct lease *l)
+{
+	const struct zk_conf zc = {
+		.hosts = l->conf->zookeeper,
+		.session_ms = (int)l->conf->session_ms,
+		.deadline_ms = (int)l->conf->op_deadline_ms,
+	};
+
+	l->zk = zk_open(l->base, &zc, on_zk, l);
+	return (l->zk != NULL);
+}
+
 struct lease *
 lease_open(struct event_base *base, const struct conf *conf,
-    struct serve *serve, struct clock *clk)
+    struct serve *serve, struct clock *clk, struct hold *hold,
+    struct doc_error *err)
 {
 	struct lease *l = calloc(1, sizeof(*l));
 	struct claim_conf cc;
+	struct instant now;
 	struct entropy rnd;
-	struct zk_conf zc = {
-		.hosts = conf->zookeeper,
-		.session_ms = (int)conf->session_ms,
-		.deadline_ms = (int)conf->op_deadline_ms,
-	};
 
+	doc_error_set(err, "out of memory");
 	if (l == NULL)
 		return (NULL);
 	l->base = base;
 	l->conf = conf;
 	l->serve = serve;
 	l->clk = clk;
-	l->scratch = calloc(SCRATCH_WORDS, sizeof(*l->scratch));
-	l->timer = evtimer_new(base, on_timer, l);
-	l->stop_timer = evtimer_new(base, on_stop_timer, l);
-	if (l->scratch == NULL || l->timer == NULL || l->stop_timer == NULL) {
+	l->hold = hold;
+	l->is_alone = conf_is_alone(conf);
+	sysclock_read(&now);
+	if (!open_parts(l)) {
 		lease_close(l);
 		return (NULL);
 	}
-	describe_self(l);
 	claim_settings(l, &cc);
 	sysclock_entropy(&rnd);
 	claim_init(&l->claim, &cc, rnd.word[0]);
-	l->zk = zk_open(base, &zc, on_zk, l);
-	if (l->zk == NULL) {
+	take_over_state(l, &now);
+	if (l->is_alone ? open_alone(l, err) != 0 : !open_zookeeper(l)) {
 		lease_close(l);
 		return (NULL);
 	}
+	tell_serve(l);
+	lease_update(l, &now);
 	return (l);
+}
+
+/* ---- each wake-up -------------------------------------------------------- */
+
+static void
+update_alone(struct lease *l, const struct instant *now)
+{
+	int64_t tick =
+	    layout_tick_of(&l->alone.k.layout, wall_ms(clock_now(l->clk, now)));
+	struct state_record r;
+
+	if (l->clk->verdict == CLOCK_LEAP) {
+		log_warnx("alert clock_step: the clock went ahead by %" PRId64
+			  " ms, followed: there are no peers",
+		    l->clk->diff_ns / NS_PER_MS);
+		clock_follow(l->clk, now);
+	}
+	if (!l->alone.lost) {
+		alone_record(&l->alone, l->conf, l->clk->base_ns, &r);
+		hold_update(l->hold, now->boot, tick, &r);
+	}
+	alone_facts(&l->alone, l->hold, tick, &l->serve->gate);
+}
+
+/* Nothing is issued above the local mark on file. */
+static void
+update_file(struct lease *l, const struct instant *now, const struct window *w)
+{
+	const struct skew *skew = judge_skew(l->judge);
+	struct gate *gate = &l->serve->gate;
+	int64_t tick =
+	    layout_tick_of(&l->claim.k.layout, wall_ms(clock_now(l->clk, now)));
+	struct state_record r = {
+		.contract = l->claim.k,
+		.open = true,
+		.ceiling = w->ceiling,
+		.version = w->version,
+		.local_mark = w->floor,
+		.worker = w->worker,
+		.zxid = l->claim.zxid,
+		.skew_refused = skew->refused,
+		.skew_us = skew->skew_us,
+		.base_ns = l->clk->base_ns,
+	};
+
+	if (l->stopped != NULL || l->ended)
+		return;
+	memcpy(r.realm, l->conf->realm, sizeof(r.realm));
+	memcpy(r.claim, w->owner, sizeof(r.claim));
+	hold_update(l->hold, now->boot, tick, &r);
+	gate->on_file = hold_limits(l->hold, &gate->local_mark);
+	gate->state_failed = hold_failed(l->hold);
 }
 
 void
 lease_update(struct lease *l, const struct instant *now)
 {
-	claim_facts(&l->claim, claim_time(l, now), &l->serve->gate);
-	l->serve->gate.realm_known =
-	    l->serve->gate.realm_known && l->realm_told;
+	struct claim_now t = claim_time(l, now);
+	struct gate *gate = &l->serve->gate;
+	const struct window *w;
+
+	if (l->is_alone) {
+		update_alone(l, now);
+		return;
+	}
+	if (judge_leap(l->judge, now, l->claim.connected)) {
+		const struct timeval at_once = { 0, 0 };
+
+		l->claim.renew_at = now->boot; /* measure */
+		(void)evtimer_add(l->timer, &at_once);
+	}
+	claim_facts(&l->claim, t, gate);
+	gate->realm_known = gate->realm_known && l->realm_told;
+	gate->clock_skew = judge_refuses(l->judge);
+	gate->state_failed = false;
+	w = claim_window(&l->claim, t);
+	if (w != NULL)
+		update_file(l, now, w);
+	if (judge_waits(l->judge)) /* not before the clock was judged */
+		gate->window = gate->had_window = false;
+}
+
+static void
+on_judged(void *arg)
+{
+	struct lease *l = arg;
+
+	claim_hold_still(&l->claim, judge_refuses(l->judge));
+}
+
+/* ---- stop ---------------------------------------------------------------- */
+
+/* The file no longer names the window before its mark is lowered. */
+static void
+end_file(struct lease *l, int64_t last_tick)
+{
+	bool lowers =
+	    l->claim.connected && l->claim.has_own && l->claim.own.owned;
+
+	l->ended = true;
+	if (hold_end(l->hold, last_tick, !lowers) || !lowers)
+		return;
+	log_warnx("stop: the state file cannot be closed: "
+		  "the mark stays as it is");
+	l->claim.has_own = false;
 }
 
 void
 lease_stop(struct lease *l, void (*done)(void *arg), void *arg)
 {
-	struct instant now;
-	struct timeval tv;
+	int64_t last_tick = l->realm_told ? l->serve->gen.last_tick : NO_TICK;
 	int64_t ms = 2 * l->conf->op_deadline_ms;
+	const struct timeval tv = { ms / 1000, ms % 1000 * 1000 };
+	struct instant now;
 
 	sysclock_read(&now);
+	end_file(l, last_tick);
+	if (l->is_alone) {
+		done(arg);
+		return;
+	}
 	l->stopped = done;
 	l->stopped_arg = arg;
-	tv.tv_sec = ms / 1000;
-	tv.tv_usec = ms % 1000 * 1000;
 	(void)evtimer_add(l->stop_timer, &tv);
-	claim_stop(&l->claim, claim_time(l, &now),
-	    l->realm_told ? l->serve->gen.last_tick : NO_TICK);
+	claim_stop(&l->claim, claim_time(l, &now), last_tick);
 	lease_run(l, &now);
 }
 
@@ -735,6 +951,7 @@ lease_close(struct lease *l)
 	if (l == NULL)
 		return;
 	sweep_cancel(l->sweep);
+	judge_close(l->judge);
 	if (l->zk != NULL)
 		zk_close(l->zk);
 	if (l->timer != NULL)
@@ -769,6 +986,24 @@ lease_fits(const struct lease *l, char *words, size_t n)
 	return (false);
 }
 
+const char *
+lease_lost_words(const struct lease *l)
+{
+	return (l->alone.lost_words);
+}
+
+const struct skew *
+lease_skew(const struct lease *l)
+{
+	return (judge_skew(l->judge));
+}
+
+bool
+lease_is_alone(const struct lease *l)
+{
+	return (l->is_alone);
+}
+
 const uint8_t *
 lease_uuid(const struct lease *l)
 {
@@ -784,8 +1019,10 @@ status_window(
 
 	if (!g->window)
 		return;
-	end = layout_tick_start_ms(&l->claim.k.layout, g->ceiling + 1);
 	out->worker = g->worker;
+	if (l->is_alone) /* bounded by nothing but the layout */
+		return;
+	end = layout_tick_start_ms(&l->claim.k.layout, g->ceiling + 1);
 	out->mark_ms = end;
 	out->window_left_ms = end - wall_ms(clock_now(l->clk, now));
 	if (out->window_left_ms < 0)
@@ -816,9 +1053,5 @@ lease_status(
 	if (claim_name_parse(c->node, &cn))
 		out->counter = cn.counter;
 	status_window(l, now, out);
-	if (l->status.has_offset) {
-		out->has_offset = true;
-		out->offset_ms = l->status.offset_us / 1000;
-		out->error_ms = (l->status.error_us + 999) / 1000;
-	}
+	judge_status(l->judge, out);
 }

@@ -8,7 +8,9 @@
 
 #include "clock.h"
 #include "conf.h"
+#include "hold.h"
 #include "serve.h"
+#include "skew.h"
 #include "status.h"
 #include "types.h"
 
@@ -19,10 +21,13 @@ struct lease;
  * Starts claiming; never blocks and never fails for want of ZooKeeper.  It
  * writes serve->gate and the worker ID of serve->gen, and initialises
  * serve (serve_init) once the realm's layout is known: until then
- * gate.realm_known is false.  NULL: out of memory.
+ * gate.realm_known is false.  What the process before left in the state file
+ * is gone on from; clk goes on with its base.  NULL with one line in err: out
+ * of memory, or (without ZooKeeper) a configuration that will not do.
  */
 struct lease *lease_open(struct event_base *base, const struct conf *conf,
-    struct serve *serve, struct clock *clk);
+    struct serve *serve, struct clock *clk, struct hold *hold,
+    struct doc_error *err);
 
 /*
  * Brings the facts up to date with the time: called by the agent at each
@@ -41,6 +46,15 @@ void lease_close(struct lease *l);
 
 /* False: the configuration contradicts the realm, *status (78) and words. */
 bool lease_fits(const struct lease *l, char *words, size_t n);
+
+/* Why there is no mark to go by (state_lost). */
+const char *lease_lost_words(const struct lease *l);
+
+/* For the words of clock_skew. */
+const struct skew *lease_skew(const struct lease *l);
+
+/* Without ZooKeeper. */
+bool lease_is_alone(const struct lease *l);
 
 /* The contract's uuid, 16 bytes, once gate.realm_known. */
 const uint8_t *lease_uuid(const struct lease *l);

@@ -13,6 +13,7 @@
 
 #include "agent.h"
 #include "conf.h"
+#include "hold.h"
 #include "lease.h"
 #include "listener.h"
 #include "log.h"
@@ -50,7 +51,8 @@ conf_open(struct conf *conf, int argc, char **argv)
 		fprintf(stderr, "firnd: %s\n", err.text);
 		exit(status);
 	}
-	if (action == CONF_RUN || action == CONF_CHECK)
+	if ((action == CONF_RUN || action == CONF_CHECK) &&
+	    !conf_is_alone(conf))
 		wrong = zk_check_hosts(conf->zookeeper, &where);
 	if (wrong != NULL) {
 		fprintf(stderr,
@@ -107,6 +109,17 @@ socket_open(struct event_base *base, const struct conf *conf)
 	return (l);
 }
 
+static struct hold *
+state_open_or_die(struct event_base *base, const struct conf *conf)
+{
+	struct doc_error err;
+	struct hold *h = hold_open(base, conf, &err);
+
+	if (h == NULL)
+		log_fatal(1, "state: %s", err.text);
+	return (h);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -115,6 +128,8 @@ main(int argc, char **argv)
 	struct listener *listener;
 	struct agent *agent;
 	struct lease *lease;
+	struct hold *hold;
+	struct doc_error err;
 	int status;
 
 	process_open();
@@ -124,14 +139,17 @@ main(int argc, char **argv)
 	agent = agent_open(base, &conf, listener, argc, argv);
 	if (agent == NULL)
 		log_fatal(1, "out of memory");
-	lease = lease_open(base, &conf, agent_serve(agent), agent_clock(agent));
+	hold = state_open_or_die(base, &conf);
+	lease = lease_open(
+	    base, &conf, agent_serve(agent), agent_clock(agent), hold, &err);
 	if (lease == NULL)
-		log_fatal(1, "out of memory");
+		log_fatal(EXIT_CONFIG, "%s", err.text);
 
 	status = agent_run(agent, lease);
 
 	agent_close(agent);
 	lease_close(lease);
+	hold_close(hold);
 	listener_close(listener);
 	event_base_free(base);
 	return (status);

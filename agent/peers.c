@@ -20,6 +20,8 @@ struct look {
 	char claim[CLAIM_NAME_MAX];
 	uint64_t worker;
 	uint64_t mark_op, claim_op; /* 0: no reply is awaited */
+	bool own_host; /* says so */
+	bool gone;
 };
 
 struct peers {
@@ -27,6 +29,7 @@ struct peers {
 	char workers[PATHS_MAX], marks[PATHS_MAX];
 	struct contract k;
 	char own_claim[CLAIM_NAME_MAX];
+	uint8_t own_boot_id[UUID_BYTES];
 	uint64_t random;
 	peers_fn *fn;
 	void *arg;
@@ -39,8 +42,9 @@ struct peers {
 
 struct peers *
 peers_start(struct zk *zk, const char *workers_path, const char *marks_path,
-    const struct contract *k, const char *own_claim, uint64_t random,
-    peers_fn *fn, void *arg)
+    const struct contract *k, const char *own_claim,
+    const uint8_t own_boot_id[UUID_BYTES], uint64_t random, peers_fn *fn,
+    void *arg)
 {
 	struct peers *p = calloc(1, sizeof(*p));
 
@@ -48,6 +52,7 @@ peers_start(struct zk *zk, const char *workers_path, const char *marks_path,
 		return (NULL);
 	p->zk = zk;
 	p->k = *k;
+	memcpy(p->own_boot_id, own_boot_id, UUID_BYTES);
 	p->random = random;
 	p->fn = fn;
 	p->arg = arg;
@@ -71,6 +76,11 @@ peers_cancel(struct peers *p)
 static void
 finish(struct peers *p, bool good)
 {
+	/* One that does not say whose it is may well be another host's. */
+	for (size_t i = 0; i < p->nlooks; i++) {
+		if (!p->looks[i].own_host && !p->looks[i].gone)
+			p->result.others = true;
+	}
 	p->result.good = good;
 	p->result.peers = p->found;
 	p->fn(p->arg, &p->result);
@@ -132,7 +142,6 @@ on_list(struct peers *p, const struct zk_event *ev)
 		if (worker != NO_WORKER)
 			choose(p, ev->names[i], worker, seen++);
 	}
-	p->result.others = seen > 0;
 	if (!start_looks(p))
 		finish(p, false);
 	else if (p->nlooks == 0)
@@ -140,10 +149,11 @@ on_list(struct peers *p, const struct zk_event *ev)
 }
 
 static void
-take_status(struct peers *p, const struct agent_status *st)
+take_status(struct peers *p, struct look *l, const struct agent_status *st)
 {
 	struct skew_peer *out;
 
+	l->own_host = memcmp(st->boot_id, p->own_boot_id, UUID_BYTES) == 0;
 	if (!st->has_offset || p->result.n == PEERS_READ_MAX)
 		return;
 	out = &p->found[p->result.n++];
@@ -164,19 +174,20 @@ on_mark(struct peers *p, struct look *l, const struct zk_event *ev)
 	if (ev->rc == ZK_OK &&
 	    mark_parse(ev->data, ev->length, &mark, &st, NULL) == 0 &&
 	    strcmp(mark.owner, l->claim) == 0) {
-		take_status(p, &st);
+		take_status(p, l, &st);
 		l->claim[0] = '\0'; /* has spoken */
 	}
 }
 
 static void
-on_claim(struct peers *p, const struct look *l, const struct zk_event *ev)
+on_claim(struct peers *p, struct look *l, const struct zk_event *ev)
 {
 	struct agent_status st;
 
+	l->gone = ev->rc == ZK_NONODE;
 	if (ev->rc == ZK_OK && l->claim[0] != '\0' &&
 	    claim_doc_parse(ev->data, ev->length, &st, NULL) == 0)
-		take_status(p, &st);
+		take_status(p, l, &st);
 }
 
 static bool

@@ -17,7 +17,7 @@ struct peers;
 
 struct peers_result {
 	bool good; /* false: the connection went; judge by what is known */
-	bool others; /* there are live claims other than own_claim */
+	bool others; /* there are live claims of other hosts */
 	const struct skew_peer *peers; /* those whose mark names the claim, or
 	                                * whose claim carries its status */
 	size_t n;
@@ -28,7 +28,8 @@ typedef void peers_fn(void *arg, const struct peers_result *r);
 /* Calls fn once unless peers_cancel() comes first.  NULL: not connected. */
 struct peers *peers_start(struct zk *zk, const char *workers_path,
     const char *marks_path, const struct contract *k, const char *own_claim,
-    uint64_t random, peers_fn *fn, void *arg);
+    const uint8_t own_boot_id[UUID_BYTES], uint64_t random, peers_fn *fn,
+    void *arg);
 bool peers_reply(struct peers *p, const struct zk_event *ev);
 void peers_cancel(struct peers *p);
 

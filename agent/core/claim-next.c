@@ -109,6 +109,7 @@ next_way(struct claim *c, struct claim_now now, const struct entropy *rnd,
 		/* Without a mark of its own the claim speaks for its clock. */
 		c->say_at = mono_add_ms(now.boot, c->conf.renew_ms);
 		begin_named(c, OP_SET_CLAIM, c->node, c->node_generation, op);
+		op->version = c->said;
 		return (true);
 	}
 	if (!mono_reached(now.boot, c->way.wait))

@@ -83,6 +83,7 @@ claim_resume(struct claim *c, const struct claim_past *past)
 	if (c->old.floor < c->not_before)
 		c->old.floor = c->not_before;
 	c->old.owned = true;
+	memcpy(c->old.owner, past->claim, sizeof(c->old.owner));
 	c->has_old = c->old.ceiling > c->old.floor;
 	c->had_window = c->long_window = true;
 }
@@ -566,6 +567,7 @@ adopt_node(struct claim *c, const char *name)
 			     : NO_WORKER;
 	c->attempt[0] = '\0';
 	c->watched = false;
+	c->said = 0;
 }
 
 /* Learns what became of a create in doubt; true if a node must go first. */
@@ -740,7 +742,7 @@ ticks_to_ms(const struct claim *c, int64_t ticks)
 static bool
 is_past(const struct claim *c, const struct mark *mark)
 {
-	return (c->has_past && c->past.resume &&
+	return (c->has_past && c->past.same_home &&
 		strcmp(mark->owner, c->past.claim) == 0);
 }
 
@@ -814,6 +816,8 @@ on_mark(struct claim *c, struct claim_now now, const struct claim_result *r)
 	}
 	window_begin(&c->own, c->node_worker, past_floor(c, r->mark->ceiling),
 	    r->stat.version, r->stat.czxid);
+	if (is_past(c, r->mark)) /* goes on where that one ended */
+		window_lower_floor(&c->own, c->past.local_mark);
 	memcpy(c->own_generation, c->k.generation_text, GENERATION_MAX);
 	c->has_own = true;
 	c->made = false;
@@ -1019,6 +1023,20 @@ on_sweep(struct claim *c, struct claim_now now, const struct claim_result *r)
 		    : "names the free worker ID with the lowest mark");
 }
 
+/* Only its owner writes a claim: each lost reply is one version more. */
+static void
+on_said(struct claim *c, const struct claim_result *r)
+{
+	if (r->rc == RC_OK)
+		c->said = r->stat.version;
+	else if (r->rc == RC_BADVERSION)
+		c->said++;
+	else if (r->rc == RC_NONODE) {
+		forget_node(c);
+		claim_enter(c, CLAIM_SETTLING, "the claim is gone");
+	}
+}
+
 /* ---- dispatch ----------------------------------------------------------- */
 
 /* An own write's zxid must be the highest; what was read only raises it. */
@@ -1077,10 +1095,7 @@ on_way(struct claim *c, struct claim_now now, const struct claim_result *r)
 		on_sweep(c, now, r);
 		break;
 	case OP_SET_CLAIM:
-		if (r->rc == RC_NONODE) {
-			forget_node(c);
-			claim_enter(c, CLAIM_SETTLING, "the claim is gone");
-		}
+		on_said(c, r);
 		break;
 	}
 }
@@ -1131,38 +1146,42 @@ claim_stop(struct claim *c, struct claim_now now, int64_t last_tick)
 
 /* ---- facts for the gate ------------------------------------------------- */
 
-static void
-put_window(const struct claim *c, const struct window *w, struct gate *gate)
+const struct window *
+claim_window(struct claim *c, struct claim_now now)
 {
-	gate->window = true;
-	gate->worker = w->worker;
-	gate->floor = w->floor > c->not_before ? w->floor : c->not_before;
-	gate->ceiling = w->ceiling;
+	if (!c->realm_known)
+		return (NULL);
+	/* The old window goes on until the new one can issue. */
+	if (c->has_old) {
+		int64_t tick = claim_tick(c, now.unix_ms);
+
+		if (tick <= c->old.ceiling &&
+		    !(claim_owns(c) && window_holds(&c->own, tick) &&
+			tick > c->not_before))
+			return (&c->old);
+		c->has_old = false;
+	}
+	if (claim_owns(c) && c->own.ceiling > c->own.floor)
+		return (&c->own);
+	return (NULL);
 }
 
 void
 claim_facts(struct claim *c, struct claim_now now, struct gate *gate)
 {
+	const struct window *w = claim_window(c, now);
+
 	gate->realm_known = c->realm_known;
 	gate->realm_changed = c->fault == REALM_OTHER || c->fault == REALM_BACK;
 	gate->had_window = c->had_window;
-	gate->window = false;
-	if (!c->realm_known)
+	gate->window = w != NULL;
+	if (c->realm_known)
+		gate->tick_max = (int64_t)layout_tick_max(&c->k.layout);
+	if (w == NULL)
 		return;
-	gate->tick_max = (int64_t)layout_tick_max(&c->k.layout);
-	/* The old window goes on until the new one can issue. */
-	if (c->has_old) {
-		int64_t tick = claim_tick(c, now.unix_ms);
-
-		if (tick > c->old.ceiling ||
-		    (claim_owns(c) && window_holds(&c->own, tick) &&
-			tick > c->not_before))
-			c->has_old = false;
-		else {
-			put_window(c, &c->old, gate);
-			return;
-		}
-	}
-	if (claim_owns(c) && c->own.ceiling > c->own.floor)
-		put_window(c, &c->own, gate);
+	gate->worker = w->worker;
+	gate->floor = w->floor;
+	if (w == &c->own && gate->floor < c->not_before)
+		gate->floor = c->not_before;
+	gate->ceiling = w->ceiling;
 }

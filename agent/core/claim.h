@@ -51,7 +51,7 @@ enum claim_op_kind {
 	OP_CREATE_MARK, /* .worker, .mark */
 	OP_SET_MARK, /* .worker, .mark, .version */
 	OP_SWEEP, /* free IDs and their marks */
-	OP_SET_CLAIM, /* .name: own status, while it owns no mark */
+	OP_SET_CLAIM, /* .name, .version: own status, while it owns no mark */
 };
 
 struct claim_op {
@@ -130,8 +130,9 @@ struct claim_conf {
 /* What the state file remembers of the process before this one. */
 struct claim_past {
 	struct contract contract;
-	bool resume; /* same boot, under the same lock, and left open: its
-	              * window may be used above local_mark */
+	bool same_home; /* same boot and lock: that process is gone, and
+	                 * issued nothing above local_mark */
+	bool resume; /* and its window was left open: it may be used */
 	char claim[CLAIM_NAME_MAX];
 	uint64_t worker;
 	int64_t ceiling, local_mark; /* ticks */
@@ -197,6 +198,7 @@ struct claim {
 	bool still; /* refused by its peers: renews without moving the mark,
 	             * and does not walk */
 	mono_t say_at; /* HOLDING: when to say the status again */
+	int32_t said; /* version of the own node */
 	uint64_t seen; /* worker ID of the mark that was read last */
 	uint64_t gone[CLAIM_GONE]; /* marks seen, then deleted: never made */
 	unsigned ngone;
@@ -246,6 +248,12 @@ mono_t claim_wake(const struct claim *c);
 
 /* Issuing has ended for good at last_tick: lower, delete, STOPPED. */
 void claim_stop(struct claim *c, struct claim_now now, int64_t last_tick);
+
+/*
+ * The window that is issued from now: the frozen old one until the own one
+ * can issue; NULL: none.
+ */
+const struct window *claim_window(struct claim *c, struct claim_now now);
 
 /* Writes the gate's realm and window. */
 void claim_facts(struct claim *c, struct claim_now now, struct gate *gate);

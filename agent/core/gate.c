@@ -84,9 +84,14 @@ gate_check(const struct gate *g, int64_t now, int64_t lead, int64_t *first,
 		return (g->had_window ? GATE_WINDOW_SPENT : GATE_NO_CLAIM);
 	if (now > g->ceiling)
 		return (GATE_WINDOW_SPENT);
+	/* It is written ahead: behind the clock it cannot be written. */
+	if (g->on_file && now > g->local_mark)
+		return (GATE_STATE_FAILED);
 	*first = g->floor < 0 ? 0 : g->floor + 1;
 	*last = min64(
 	    add_sat(now, lead > 0 ? lead : 0), min64(g->ceiling, g->tick_max));
+	if (g->on_file)
+		*last = min64(*last, g->local_mark);
 	return (GATE_ALLOW);
 }
 

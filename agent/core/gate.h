@@ -38,6 +38,8 @@ struct gate {
 	uint64_t worker;
 	int64_t floor; /* ticks: issue only above it ... */
 	int64_t ceiling; /* ... and up to it */
+	bool on_file; /* there is a state file: nothing above ... */
+	int64_t local_mark; /* ... the local mark on it */
 	int64_t tick_max; /* the layout's last tick */
 	enum clock_verdict clock;
 };

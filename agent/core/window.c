@@ -36,12 +36,19 @@ window_begin(struct window *w, uint64_t worker, int64_t ceiling,
 	w->czxid = czxid;
 }
 
+void
+window_lower_floor(struct window *w, int64_t floor)
+{
+	if (floor < w->floor)
+		w->floor = floor;
+}
+
 bool
 window_sane(const struct window *w)
 {
 	return (w->floor <= w->ceiling && w->ceiling <= w->highest &&
 		w->version >= -1 && w->ndoubts <= WINDOW_DOUBTS &&
-		(w->owned ? w->version >= 0 : w->floor == w->ceiling));
+		(!w->owned || w->version >= 0));
 }
 
 bool

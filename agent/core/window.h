@@ -61,6 +61,12 @@ void window_begin(struct window *w, uint64_t worker, int64_t ceiling,
     int32_t version, int64_t czxid);
 
 /*
+ * After window_begin() on a mark that names the process before this one, which
+ * is gone and issued nothing above `floor`: the ticks above that are free.
+ */
+void window_lower_floor(struct window *w, int64_t floor);
+
+/*
  * Prepares a write under `owner` that asks for `ceiling`; it will carry
  * max(highest, ceiling).  Returns the version that it must expect (-1:
  * create the node).

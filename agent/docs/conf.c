@@ -20,6 +20,7 @@
 struct request {
 	enum conf_action action;
 	const char *path; /* --config, or NULL */
+	bool first_use;
 };
 
 /* One argument, split at '=' if there is one. */
@@ -66,6 +67,8 @@ take_action(const struct flag *f, struct request *r)
 		r->action = CONF_VERSION;
 	else if (flag_is(f, "--help"))
 		r->action = CONF_HELP;
+	else if (flag_is(f, "--first-use"))
+		r->first_use = true;
 	else
 		return (false);
 	return (true);
@@ -98,7 +101,7 @@ read_flags(struct conf *c, int argc, char **argv, struct request *r,
 		const struct conf_key *k = find_flag(&f);
 
 		if (take_action(&f, r)) {
-			if (r->action != CONF_CHECK)
+			if (r->action == CONF_VERSION || r->action == CONF_HELP)
 				return (0);
 			continue;
 		}
@@ -147,6 +150,70 @@ set_defaults(struct conf *c, struct doc_error *err)
 	return (0);
 }
 
+static uint8_t
+source_of(const struct conf *c, const char *name)
+{
+	for (size_t i = 0; i < conf_nkeys; i++)
+		if (strcmp(conf_keys[i].name, name) == 0)
+			return (c->source[i]);
+	return (CONF_DEFAULT);
+}
+
+/* A number or a name that was given more strongly than the source is one. */
+static void
+settle_source(struct conf *c)
+{
+	uint8_t source = source_of(c, "worker_source");
+	uint8_t number = source_of(c, "static_worker");
+	uint8_t name = source_of(c, "ordinal");
+
+	if (number > source && number >= name)
+		snprintf(c->worker_source, sizeof(c->worker_source), "static");
+	else if (name > source)
+		snprintf(c->worker_source, sizeof(c->worker_source), "ordinal");
+}
+
+bool
+conf_is_alone(const struct conf *c)
+{
+	return (strcmp(c->worker_source, "zookeeper") != 0);
+}
+
+void
+conf_state_dir(const struct conf *c, char *buf, size_t n)
+{
+	if (c->state_dir[0] != '\0')
+		snprintf(buf, n, "%s", c->state_dir);
+	else if (source_of(c, "socket") != CONF_DEFAULT)
+		snprintf(buf, n, "%s.state", c->socket);
+	else
+		snprintf(buf, n, "%s",
+		    conf_is_alone(c) ? "/var/lib/firn" : "/run/firn");
+}
+
+static int
+check_alone(const struct conf *c, struct doc_error *err)
+{
+	if (strcmp(c->worker_source, "static") == 0 && c->static_worker < 0) {
+		doc_error_set(err,
+		    "static_worker: must be the worker ID, since "
+		    "worker_source is static");
+		return (EX_CONFIG);
+	}
+	if (strcmp(c->worker_source, "ordinal") == 0 && c->ordinal[0] == '\0') {
+		doc_error_set(err,
+		    "ordinal: must be a name with digits at its end, hostname "
+		    "or $VAR, since worker_source is ordinal");
+		return (EX_CONFIG);
+	}
+	if (c->first_use && !conf_is_alone(c)) {
+		doc_error_set(
+		    err, "--first-use: is for --static-worker and --ordinal");
+		return (EX_CONFIG);
+	}
+	return (0);
+}
+
 /* What no value says for itself. */
 static int
 check_together(const struct conf *c, struct doc_error *err)
@@ -172,14 +239,14 @@ check_together(const struct conf *c, struct doc_error *err)
 		    c->skew_refuse_ms, c->skew_warn_ms);
 		return (EX_CONFIG);
 	}
-	return (0);
+	return (check_alone(c, err));
 }
 
 int
 conf_load(struct conf *c, int argc, char **argv, enum conf_action *action,
     struct doc_error *err)
 {
-	struct request r = { CONF_RUN, NULL };
+	struct request r = { CONF_RUN, NULL, false };
 	int rc;
 
 	rc = read_flags(NULL, argc, argv, &r, err);
@@ -195,8 +262,11 @@ conf_load(struct conf *c, int argc, char **argv, enum conf_action *action,
 		rc = read_environment(c, err);
 	if (rc == 0)
 		rc = read_flags(c, argc, argv, &r, err);
-	if (rc == 0)
+	if (rc == 0) {
+		c->first_use = r.first_use;
+		settle_source(c);
 		rc = check_together(c, err);
+	}
 	return (rc);
 }
 
@@ -254,7 +324,9 @@ conf_usage(FILE *out)
 			fprintf(out, " (%s)", k->env);
 		fputc('\n', out);
 	}
-	fputs("  --check-config         print the configuration, and exit\n"
+	fputs("  --first-use            this worker ID has never served: begin "
+	      "without a state file\n"
+	      "  --check-config         print the configuration, and exit\n"
 	      "  --version              print the version, and exit\n"
 	      "  --help                 print this, and exit\n"
 	      "Flags win over the environment, that over the file.\n"

@@ -39,6 +39,13 @@ struct conf {
 	int64_t skew_refuse_ms; /* 10000 */
 	int64_t max_clients; /* 10000 */
 	int64_t drain_ms; /* longest drain at SIGTERM; 2000 */
+	int64_t audit_ms; /* period of the fleet's audit; 10000 */
+	char worker_source[12]; /* "zookeeper", "static", "ordinal" */
+	int64_t static_worker; /* --static-worker; -1: none */
+	char
+	    ordinal[CONF_TEXT_MAX]; /* --ordinal: "ids-7", "hostname", "$VAR" */
+	char state_dir[CONF_TEXT_MAX]; /* --state-dir; conf_state_dir() */
+	bool first_use; /* --first-use, never in a file */
 	char path[CONF_TEXT_MAX]; /* the file read, "" if none */
 	/* where each key's value came from: index as in the table */
 	uint8_t source[64];
@@ -57,6 +64,15 @@ enum conf_action { CONF_RUN, CONF_CHECK, CONF_VERSION, CONF_HELP };
  */
 FIRN_CHECK_RESULT int conf_load(struct conf *c, int argc, char **argv,
     enum conf_action *action, struct doc_error *err);
+
+/*
+ * Where the state file is: state_dir, else /run/firn (with ZooKeeper) or
+ * /var/lib/firn; for a socket elsewhere the socket's path and ".state".
+ */
+void conf_state_dir(const struct conf *c, char *buf, size_t n);
+
+/* No ZooKeeper: the worker ID is the operator's word. */
+bool conf_is_alone(const struct conf *c);
 
 /* --check-config: each key, its value and where it came from. */
 void conf_print(const struct conf *c, FILE *out);

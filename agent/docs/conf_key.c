@@ -123,6 +123,24 @@ check_on_step(const char *text)
 	    is_one_of(text, choices) ? NULL : "must be wait, fail or logical");
 }
 
+static const char *
+check_worker_source(const char *text)
+{
+	static const char *const choices[] = { "zookeeper", "static", "ordinal",
+		NULL };
+
+	return (is_one_of(text, choices)
+		    ? NULL
+		    : "must be zookeeper, static or ordinal");
+}
+
+static const char *
+check_any(const char *text)
+{
+	(void)text;
+	return (NULL);
+}
+
 /* clang-format off */
 #define TEXT(field, fallback_, check_) \
 	.name = #field, .offset = offsetof(struct conf, field), \
@@ -186,6 +204,19 @@ const struct conf_key conf_keys[] = {
 	  .help = "most connections at a time" },
 	{ NUMBER(drain_ms, "2000", "ms", 0, 600000),
 	  .help = "longest drain at SIGTERM" },
+	{ NUMBER(audit_ms, "10000", "ms", 1000, 600000),
+	  .help = "period of the audit of the fleet" },
+	{ TEXT(worker_source, "zookeeper", check_worker_source),
+	  .help = "who gives the worker ID: zookeeper, static, ordinal" },
+	{ NUMBER(static_worker, "-1", "", -1, INT64_MAX),
+	  .flag = "--static-worker", .argument = "N",
+	  .help = "the worker ID, without ZooKeeper" },
+	{ TEXT(ordinal, "", check_any),
+	  .flag = "--ordinal", .argument = "NAME",
+	  .help = "the digits at the end of a name, of hostname, of $VAR" },
+	{ TEXT(state_dir, "", check_any),
+	  .flag = "--state-dir", .argument = "DIR",
+	  .help = "directory of the state file; empty: see firnd.json(5)" },
 };
 /* clang-format on */
 

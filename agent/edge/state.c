@@ -245,7 +245,7 @@ state_remove(struct state *s, struct doc_error *err)
 		    "state %s/" STATE_FILE ": a write is under way", s->dir);
 		return (false);
 	}
-	f = state_file_void(&s->lock, s->fd);
+	f = state_file_void(&s->lock);
 	if (f.error != 0) {
 		state_failure_tell(&f, s->dir, err);
 		return (false);

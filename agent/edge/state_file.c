@@ -162,7 +162,7 @@ state_file_replace(const struct state_lock *l, const char bytes[RECORD_SIZE],
 
 /* In a directory that lets no name go the contents still can. */
 static bool
-empty_named(const struct state_lock *l)
+empty(const struct state_lock *l)
 {
 	struct doc_error err;
 	int fd = openat(l->dir, STATE_FILE, O_WRONLY | READ_FLAGS);
@@ -176,7 +176,7 @@ empty_named(const struct state_lock *l)
 }
 
 struct state_failure
-state_file_void(const struct state_lock *l, int fd)
+state_file_void(const struct state_lock *l)
 {
 	struct state_failure f;
 
@@ -184,7 +184,5 @@ state_file_void(const struct state_lock *l, int fd)
 	if (unlinkat(l->dir, STATE_FILE, 0) == 0 || errno == ENOENT)
 		return (no_failure);
 	f = failure("remove it");
-	if ((fd != -1 && ftruncate(fd, 0) == 0) || empty_named(l))
-		return (no_failure);
-	return (f);
+	return (empty(l) ? no_failure : f);
 }

@@ -60,8 +60,8 @@ struct state_failure state_file_replace(const struct state_lock *l,
 /* In place, into a file that state_file_replace() opened. */
 struct state_failure state_file_overwrite(int fd, const char bytes[RECORD_SIZE]);
 
-/* Removes the file, or at least what is in it; fd may be -1. */
-struct state_failure state_file_void(const struct state_lock *l, int fd);
+/* Removes the file, or at least what is in it. */
+struct state_failure state_file_void(const struct state_lock *l);
 
 /* ---- state_disk: replacing it in a thread ----------------------------------- */
 

@@ -239,6 +239,19 @@ reason_is_final(uint16_t status)
 		status == WIRE_REALM_CHANGED);
 }
 
+/* The words begin with the reason's name: the agent's do, as a rule. */
+static void
+say_refusal(struct firn *f, const char *name, const char *text, size_t n)
+{
+	size_t length = strlen(name);
+
+	if (n > length && memcmp(text, name, length) == 0 &&
+	    text[length] == ':')
+		say(f, "%.*s", (int)n, text);
+	else
+		say(f, "%s: %.*s", name, (int)n, text);
+}
+
 static int
 accept_refusal(struct firn *f, const struct transport_reply *r)
 {
@@ -246,9 +259,9 @@ accept_refusal(struct firn *f, const struct transport_reply *r)
 	uint32_t retry_ms = wire_get32(r->body);
 	int64_t until_ns;
 
-	say(f, "%s: %.*s", wire_reason_name(r->status),
-	    (int)(r->length - WIRE_REFUSAL_SIZE),
-	    (const char *)r->body + WIRE_REFUSAL_SIZE);
+	say_refusal(f, wire_reason_name(r->status),
+	    (const char *)r->body + WIRE_REFUSAL_SIZE,
+	    r->length - WIRE_REFUSAL_SIZE);
 	sh->trouble = FIRN_EREFUSED;
 	if (r->status == WIRE_NOT_ALLOWED) {
 		transport_close(&sh->transport, &f->socket);

@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """kill -9, SIGSTOP, and two agents sure of the same worker ID."""
 
+import array
+import os
+import time
+
 import pytest
 
 from firnlab import wait
 from firnlab.agent import QUICK
+from firnlab.build import firn
 from firnlab.load import check, numbers
 
 
@@ -158,31 +163,51 @@ def test_two_processes_under_one_claim_name(lab):
                       env={'FIRN_TEST_TWIN': memory})
     first.up()
     worker = first.worker()
-    load = lab.load(first, rate=1000, timeout=5000)
-    wait.until(lambda: first.process.running() and exists(memory), 20,
-               'the memory is written')
+    wait.until(lambda: os.path.exists(memory), 20, 'the memory is written')
     second = lab.agent(realm, conf=conf, testing=True,
                        env={'FIRN_TEST_TWIN_OF': memory}).start()
+    loads = [lab.load(a, threads=2, rate=1000, timeout=5000)
+             for a in (first, second)]
     apart = wait.until(
         lambda: both_apart(first, second), 30,
         lambda: 'two worker IDs: %s and %s\n%s' % (
             first.status(), second.status(), second.tail()))
     assert worker in apart
-    more = [lab.load(a, rate=1000, timeout=5000, seconds=2)
-            for a in (first, second)]
-    for one in more:
-        one.finish()
-    load.stop()
-    check([load] + more)
+    text = first.log() + second.log()
+    assert "another process lives under this claim's name" in text
+    now = time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime(time.time() + 1))
+    floor = int(firn('floor', now, '--layout', 'firn').out)
+    for load in loads:
+        load.takes(5000)
+    for load in loads:
+        load.stop()
+    check([above(load, floor) for load in loads])
+    assert both_apart(first, second)
     realm.settles([first, second], 30)
 
 
-def exists(path):
-    try:
-        with open(path, 'rb'):
-            return True
-    except FileNotFoundError:
-        return False
+class Part:
+    """Some of a load's IDs, as files for the checker."""
+
+    def __init__(self, files):
+        self.files = lambda: files
+
+
+def above(load, floor):
+    """What a load took from this ID on."""
+    files = []
+    for name in load.files():
+        if not name.endswith('.ids'):
+            continue
+        ids = array.array('Q')
+        with open(name, 'rb') as f:
+            ids.frombytes(f.read())
+        kept = array.array('Q', (i for i in ids if i >= floor))
+        assert len(kept) > 0
+        files.append(name + '.part')
+        with open(files[-1], 'wb') as f:
+            kept.tofile(f)
+    return Part(files)
 
 
 def both_apart(*agents):

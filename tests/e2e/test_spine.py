@@ -162,13 +162,13 @@ def test_an_agent_in_a_chroot(lab):
         if zoo.exists('/rooted') is None:
             zoo.create('/rooted')
     hosts = lab.server.hosts + '/rooted'
-    firn('realm', 'create', '--first', '--zk', hosts, '--realm', 'inner')
-    agent = lab.agent('inner', hosts=hosts).up()
+    name = 'inner-%d' % time.monotonic_ns()
+    firn('realm', 'create', '--first', '--zk', hosts, '--realm', name)
+    agent = lab.agent(name, hosts=hosts).up()
     assert lab.load(agent, count=1000).finish()['failed'] == 0
     with lab.server.client() as zoo:
-        assert zoo.exists('/rooted/firn/inner')
-        assert zoo.exists('/firn/inner') is None
-        zoo.delete_tree('/rooted/firn/inner')
+        assert zoo.exists('/rooted/firn/' + name)
+        assert zoo.exists('/firn/' + name) is None
 
 
 def test_a_leader_dies_under_load(own_lab):

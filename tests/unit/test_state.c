@@ -23,6 +23,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
@@ -56,6 +57,7 @@ static struct {
 	atomic_bool fail_rename, fail_unlink;
 	atomic_bool hold_fsync; /* until `go` is posted */
 	sem_t held, go;
+	const char *before_flock; /* this file goes, once */
 } kernel;
 
 static void
@@ -115,11 +117,21 @@ unlinkat(int dir, const char *name, int flags)
 	return (rc);
 }
 
+int
+flock(int fd, int operation)
+{
+	if (kernel.before_flock != NULL)
+		(void)unlink(kernel.before_flock);
+	kernel.before_flock = NULL;
+	return ((int)syscall(SYS_flock, fd, operation));
+}
+
 static void
 kernel_reset(void)
 {
 	kernel.points = kernel.die_at = kernel.fail_fsync = 0;
 	kernel.fail_rename = kernel.fail_unlink = kernel.hold_fsync = false;
+	kernel.before_flock = NULL;
 	assert_int_equal(sem_init(&kernel.held, 0, 0), 0);
 	assert_int_equal(sem_init(&kernel.go, 0, 0), 0);
 }
@@ -424,6 +436,14 @@ test_one_process(void **state)
 	refuse_open(&p, words);
 	expect(&p, s, STATE_RESUME, 2, "");
 	state_close(s);
+
+	/* Removed between open and lock: a lock on a file that has no name
+	 * would keep nobody out. */
+	kernel.before_flock = p.lock;
+	s = must_open(&p, false);
+	assert_true(exists(p.lock));
+	refuse_open(&p, words);
+	state_close(s);
 	place_close(&p);
 }
 
@@ -652,8 +672,8 @@ test_copied_directory(void **state)
 	}
 	state_close(s);
 
-	shell("rm %s", p.lock); /* "a stale lock" */
-	shell("touch %s/x", p.dir); /* which takes the inode that is free */
+	/* "A stale lock"; its inode is kept, so that it is not used again. */
+	shell("mv %s %s/x", p.lock, p.dir);
 	s = must_open(&p, true);
 	expect(&p, s, STATE_COPIED, 41, COPIED);
 	state_close(s);
@@ -835,6 +855,8 @@ test_lock_replaced(void **state)
 		if (disk == 1)
 			wait_done(&p, 1);
 		shell("rm %s", p.lock);
+		if (disk == 0)
+			refuse_write(&p, first, 2, "its lock was removed");
 		second = must_open(&p, false);
 		expect(&p, second, STATE_COPIED, 1, COPIED);
 		must_write(&p, second, 2);
@@ -907,7 +929,7 @@ test_write_cut_off(void **state)
 
 /* In a child with mounts of its own; 77: this system lets us mount nothing. */
 static int
-on_small_disk(struct place *p)
+with_own_mounts(struct place *p)
 {
 	struct state *s;
 	char filler[96];
@@ -949,11 +971,19 @@ on_small_disk(struct place *p)
 	assert_int_equal(
 	    mount("none", p->dir, NULL, MS_REMOUNT | MS_RDONLY, NULL), 0);
 	refuse_open(p, "/lock: Read-only file system");
+
+	/* Who does not know the boot cannot say that it is the same. */
+	assert_int_equal(umount(p->dir), 0);
+	assert_int_equal(mount("none", "/proc", "tmpfs", 0, NULL), 0);
+	s = must_open(p, false);
+	must_write(p, s, 6);
+	expect(p, s, STATE_FLOOR, 6, "written before this boot");
+	state_close(s);
 	return (0);
 }
 
 static void
-test_full_and_read_only_disk(void **state)
+test_full_disk_read_only_disk_no_proc(void **state)
 {
 	struct place p;
 	int status;
@@ -963,7 +993,7 @@ test_full_and_read_only_disk(void **state)
 	place_open(&p);
 	pid = fork_child();
 	if (pid == 0)
-		_exit(on_small_disk(&p));
+		_exit(with_own_mounts(&p));
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	place_close(&p);
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
@@ -1013,6 +1043,8 @@ test_disk_form(void **state)
 	place_open(&p);
 	s = must_open(&p, true);
 	expect(&p, s, STATE_NONE, 0, "there is none");
+	/* What it made is on disk: the directory's name, the lock. */
+	assert_int_equal(kernel.points, 2 * 2);
 	kernel.points = 0;
 	p.in_done = s; /* done() writes the second */
 	p.next = &second;
@@ -1352,7 +1384,7 @@ main(void)
 		cmocka_unit_test(test_directory_removed),
 		cmocka_unit_test(test_lock_replaced),
 		cmocka_unit_test(test_write_cut_off),
-		cmocka_unit_test(test_full_and_read_only_disk),
+		cmocka_unit_test(test_full_disk_read_only_disk_no_proc),
 		cmocka_unit_test(test_removed_in_place),
 		cmocka_unit_test(test_disk_form),
 		cmocka_unit_test(test_disk_that_fails),

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * judge - joins skew to ZooKeeper.
+ *
+ * Invariant: at most one reading of the peers is under way; each sample that
+ * counts is followed by one.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "judge.h"
+#include "log.h"
+#include "sysclock.h"
+
+#define RETRY_MS 200 /* while no verdict can be given */
+
+struct judge {
+	const struct conf *conf;
+	struct clock *clk;
+	uint8_t boot_id[UUID_BYTES];
+	void (*changed)(void *arg);
+	void *arg;
+	struct skew skew;
+	struct peers *peers;
+	bool due; /* a sample asks for a reading */
+	mono_t retry_at;
+	mono_t now; /* of the reply at hand */
+	int64_t base_seen_ns; /* own time's base at the last sample */
+	bool leapt; /* a leap waits for the next reading of the peers */
+	bool alone_said;
+};
+
+struct judge *
+judge_open(const struct conf *conf, struct clock *clk,
+    const uint8_t boot_id[UUID_BYTES], void (*changed)(void *arg), void *arg)
+{
+	struct judge *j = calloc(1, sizeof(*j));
+	const struct skew_conf sc = {
+		.warn_ms = conf->skew_warn_ms,
+		.refuse_ms = conf->skew_refuse_ms,
+		.fresh_ms = 3 * conf->renew_ms,
+		.moved_ms = 3 * conf->audit_ms,
+	};
+
+	if (j == NULL)
+		return (NULL);
+	j->conf = conf;
+	j->clk = clk;
+	memcpy(j->boot_id, boot_id, UUID_BYTES);
+	j->changed = changed;
+	j->arg = arg;
+	j->base_seen_ns = clk->base_ns;
+	skew_init(&j->skew, &sc);
+	return (j);
+}
+
+void
+judge_close(struct judge *j)
+{
+	if (j == NULL)
+		return;
+	peers_cancel(j->peers);
+	free(j);
+}
+
+void
+judge_resume(struct judge *j, bool refused, int64_t skew_us)
+{
+	skew_resume(&j->skew, refused, skew_us);
+}
+
+/* ---- samples --------------------------------------------------------------- */
+
+static void
+publish(const struct judge *j, struct agent_status *st)
+{
+	st->has_offset = true;
+	st->offset_us = j->skew.own.offset_us;
+	st->error_us = j->skew.own.error_us;
+	st->stamp_ms = j->skew.own.stamp_ms;
+	st->epoch = j->skew.own.epoch;
+	st->skew_us = j->skew.skew_us;
+}
+
+void
+judge_sample(
+    struct judge *j, const struct zk_event *ev, struct agent_status *st)
+{
+	int64_t trip_ns = ev->received_boot_ns - ev->sent_boot_ns;
+	int64_t middle_ns = ev->sent_boot_ns + trip_ns / 2;
+	int64_t stepped_us = (j->clk->base_ns - j->base_seen_ns) / 1000;
+	/* The stamp is floored to its millisecond: its middle, give or take
+	 * half of one. */
+	struct skew_sample sample = {
+		.offset_us = (middle_ns + j->clk->base_ns) / 1000 -
+			     (ev->stat.mtime_ms * 1000 + 500),
+		.error_us = trip_ns / 2000 + 500,
+		.stamp_ms = ev->stat.mtime_ms,
+		.epoch = ev->stat.mzxid >> 32,
+		.when = { middle_ns },
+	};
+
+	j->base_seen_ns = j->clk->base_ns;
+	if (ev->received_boot_ns == 0 || trip_ns < 0)
+		return;
+	if (skew_take(&j->skew, &sample, stepped_us))
+		log_info("clock: ZooKeeper's clock moved (offset now %+.3f s): "
+			 "the last verdict stands until the peers have "
+			 "measured again",
+		    (double)sample.offset_us / 1e6);
+	j->due = true;
+	publish(j, st);
+}
+
+/* ---- verdicts -------------------------------------------------------------- */
+
+static void
+say_verdict(struct judge *j, const struct skew *before)
+{
+	char words[SKEW_WORDS_MAX];
+
+	(void)skew_words(&j->skew, words, sizeof(words));
+	if (j->skew.refused != before->refused) {
+		if (j->skew.refused)
+			log_warnx("alert skew_refuse: the clock is %s", words);
+		else
+			log_info("clock: serves again: %s", words);
+	} else if (j->skew.warned != before->warned) {
+		if (j->skew.warned)
+			log_warnx("alert skew_warn: the clock is %s", words);
+		else
+			log_info("clock: within the limits again: %s", words);
+	}
+	if (j->skew.phase == SKEW_ALONE && !j->alone_said) {
+		j->alone_said = true;
+		log_info("clock: no peers to compare with; %+.3f s against "
+			 "ZooKeeper's clock",
+		    (double)j->skew.own.offset_us / 1e6);
+	} else if (j->skew.phase == SKEW_JUDGED)
+		j->alone_said = false;
+}
+
+/* Also revises an earlier decision, as long as the clock is that far ahead. */
+static void
+decide_leap(struct judge *j, const struct instant *now)
+{
+	enum clock_verdict before = j->clk->verdict;
+	int64_t ahead_ns = j->clk->diff_ns;
+	bool asked = j->leapt;
+	const char *what;
+
+	j->leapt = false;
+	if (before == CLOCK_GOOD && !j->clk->judged)
+		return; /* it has come back by itself */
+
+	if (skew_good_at(&j->skew, ahead_ns / 1000)) {
+		clock_follow(j->clk, now);
+		what = "followed: it agrees with the peers";
+	} else if (skew_good_at(&j->skew, 0)) {
+		clock_keep(j->clk);
+		what = "not followed: it leads away from the peers";
+	} else {
+		clock_refuse_leap(j->clk);
+		what = "refused: neither time agrees with the peers";
+	}
+	if (asked || j->clk->verdict != before || !j->clk->judged)
+		log_warnx("alert clock_step: the clock went ahead by %" PRId64
+			  " ms, %s",
+		    ahead_ns / NS_PER_MS, what);
+}
+
+static void
+on_peers(void *arg, const struct peers_result *r)
+{
+	struct judge *j = arg;
+	const struct skew before = j->skew;
+	struct instant now;
+
+	j->peers = NULL; /* frees itself */
+	if (!r->good) {
+		j->due = true;
+		j->retry_at = mono_add_ms(j->now, RETRY_MS);
+		return;
+	}
+	(void)skew_judge(
+	    &j->skew, j->now, r->peers, r->n, r->others, j->boot_id);
+	say_verdict(j, &before);
+	if (judge_waits(j)) {
+		j->due = true;
+		j->retry_at = mono_add_ms(j->now, RETRY_MS);
+	} else if (j->leapt || j->clk->judged) {
+		sysclock_read(&now);
+		decide_leap(j, &now);
+	}
+	j->changed(j->arg);
+}
+
+/* ---- peers ----------------------------------------------------------------- */
+
+void
+judge_run(struct judge *j, mono_t now, const struct judge_where *where)
+{
+	struct entropy rnd;
+
+	if (!j->due || j->peers != NULL || !mono_reached(now, j->retry_at))
+		return;
+	sysclock_entropy(&rnd);
+	j->peers = peers_start(where->zk, where->workers, where->marks,
+	    where->k, where->own_claim, j->boot_id, rnd.word[0], on_peers, j);
+	j->due = j->peers == NULL;
+	if (j->peers == NULL)
+		j->retry_at = mono_add_ms(now, RETRY_MS);
+}
+
+mono_t
+judge_wake(const struct judge *j)
+{
+	return (j->due && j->peers == NULL ? j->retry_at : MONO_NEVER);
+}
+
+bool
+judge_reply(struct judge *j, const struct zk_event *ev, mono_t now)
+{
+	j->now = now;
+	return (j->peers != NULL && peers_reply(j->peers, ev));
+}
+
+void
+judge_disconnected(struct judge *j)
+{
+	peers_cancel(j->peers);
+	j->peers = NULL;
+	j->retry_at = (mono_t){ 0 };
+}
+
+bool
+judge_leap(struct judge *j, const struct instant *now, bool connected)
+{
+	if (j->clk->verdict != CLOCK_LEAP)
+		return (false);
+	if (!connected) {
+		/* Nobody to ask: the old base is good inside the window. */
+		clock_keep(j->clk);
+		log_warnx("alert clock_step: the clock went ahead by %" PRId64
+			  " ms while ZooKeeper is away: not followed",
+		    j->clk->diff_ns / NS_PER_MS);
+		j->leapt = true; /* decided when it is back */
+		return (false);
+	}
+	if (j->skew.phase == SKEW_ALONE) {
+		log_warnx("alert clock_step: the clock went ahead by %" PRId64
+			  " ms, followed: there are no peers",
+		    j->clk->diff_ns / NS_PER_MS);
+		clock_follow(j->clk, now);
+		return (false);
+	}
+	if (j->leapt)
+		return (false);
+	j->leapt = true;
+	return (true);
+}
+
+/* ---- questions ------------------------------------------------------------- */
+
+bool
+judge_refuses(const struct judge *j)
+{
+	return (j->skew.refused);
+}
+
+bool
+judge_waits(const struct judge *j)
+{
+	return (!skew_permits(&j->skew) && !j->skew.refused);
+}
+
+const struct skew *
+judge_skew(const struct judge *j)
+{
+	return (&j->skew);
+}
+
+void
+judge_status(const struct judge *j, struct status_doc *out)
+{
+	if (!j->skew.has_own)
+		return;
+	out->has_offset = true;
+	out->offset_ms = j->skew.own.offset_us / 1000;
+	out->error_ms = (j->skew.own.error_us + 999) / 1000;
+	out->has_skew =
+	    j->skew.phase == SKEW_JUDGED || j->skew.phase == SKEW_HELD;
+	out->skew_ms = j->skew.skew_us / 1000;
+	out->peers = j->skew.peers;
+}
