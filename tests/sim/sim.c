@@ -111,8 +111,8 @@ report(const struct scenario *s, const struct world *w, double seconds)
 	    s->weather.hosts);
 	(void)printf("%-14s refusals:", "");
 	for (int i = 1; i < 13; i++)
-		(void)printf(
-		    " %s %" PRIu64, gate_reason_name(i), t.refusals[i]);
+		(void)printf(" %s %" PRIu64,
+		    gate_reason_name((enum gate_reason)i), t.refusals[i]);
 	(void)printf("\n");
 	if (t.repeats + t.decreases + t.outside > 0)
 		(void)printf("%-14s repeats %" PRIu64 ", decreases %" PRIu64
