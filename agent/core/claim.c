@@ -1181,7 +1181,7 @@ claim_facts(struct claim *c, struct claim_now now, struct gate *gate)
 		return;
 	gate->worker = w->worker;
 	gate->floor = w->floor;
-	if (w == &c->own && gate->floor < c->not_before)
+	if (gate->floor < c->not_before) /* in the old window too */
 		gate->floor = c->not_before;
 	gate->ceiling = w->ceiling;
 }

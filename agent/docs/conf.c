@@ -324,8 +324,8 @@ conf_usage(FILE *out)
 			fprintf(out, " (%s)", k->env);
 		fputc('\n', out);
 	}
-	fputs("  --first-use            this worker ID has never served: begin "
-	      "without a state file\n"
+	fputs("  --first-use            this worker ID never served: no state "
+	      "file is no fault\n"
 	      "  --check-config         print the configuration, and exit\n"
 	      "  --version              print the version, and exit\n"
 	      "  --help                 print this, and exit\n"

@@ -213,10 +213,10 @@ const struct conf_key conf_keys[] = {
 	  .help = "the worker ID, without ZooKeeper" },
 	{ TEXT(ordinal, "", check_any),
 	  .flag = "--ordinal", .argument = "NAME",
-	  .help = "the digits at the end of a name, of hostname, of $VAR" },
+	  .help = "the number that ends a name, hostname or $VAR" },
 	{ TEXT(state_dir, "", check_any),
 	  .flag = "--state-dir", .argument = "DIR",
-	  .help = "directory of the state file; empty: see firnd.json(5)" },
+	  .help = "where the state file is; empty: see firnd.json(5)" },
 };
 /* clang-format on */
 

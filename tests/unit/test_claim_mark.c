@@ -842,6 +842,7 @@ static struct claim_past
 past_of(const struct agent *a, bool resume, int64_t local)
 {
 	struct claim_past p = { .contract = a->c.k,
+		.same_home = resume,
 		.resume = resume,
 		.worker = a->c.own.worker,
 		.ceiling = a->c.own.ceiling,
