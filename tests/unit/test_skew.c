@@ -1075,6 +1075,20 @@ test_wild(void **state)
 	}
 }
 
+/* More hosts than have room: the first of them are looked at. */
+static void
+test_too_many(void **state)
+{
+	static struct skew_peer peers[SKEW_PEERS_MAX + 9];
+	struct skew s = measured(0);
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(peers); i++)
+		peers[i] = peer(i, 0);
+	assert_true(judge(&s, 0, peers, COUNT(peers)));
+	assert_int_equal(s.peers, SKEW_PEERS_MAX);
+}
+
 /* ---- over random fleets -------------------------------------------------- */
 
 /*
@@ -1496,6 +1510,7 @@ main(void)
 		cmocka_unit_test(test_words),
 		cmocka_unit_test(test_words_fit),
 		cmocka_unit_test(test_wild),
+		cmocka_unit_test(test_too_many),
 		cmocka_unit_test(test_random_fleets),
 		cmocka_unit_test(test_fleet_in_time),
 	};
