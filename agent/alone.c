@@ -89,12 +89,21 @@ lose(struct alone *a, const char *why)
 	    why, a->worker);
 }
 
+static bool
+is_own_record(const struct alone *a, const struct conf *conf,
+    const struct state_record *r)
+{
+	return (r->worker == a->worker && strcmp(r->realm, conf->realm) == 0 &&
+		layout_equal(&r->contract.layout, &a->k.layout));
+}
+
 /* A readable mark is a floor, whatever host or boot it comes from. */
 static void
 read_floor(struct alone *a, const struct conf *conf, const struct hold *h)
 {
 	const struct state_record *r = hold_record(h);
 	const char *why = NULL;
+	bool readable = false;
 
 	a->floor = NO_TICK;
 	switch (hold_found(h)) {
@@ -105,20 +114,19 @@ read_floor(struct alone *a, const struct conf *conf, const struct hold *h)
 		why = "the state file makes no sense";
 		break;
 	case STATE_COPIED:
+		readable = true;
 		why = "the state file is a copy: the agent that wrote it may "
 		      "still serve";
 		break;
 	case STATE_FLOOR:
 	case STATE_RESUME:
-		if (r->worker != a->worker ||
-		    strcmp(r->realm, conf->realm) != 0 ||
-		    !layout_equal(&r->contract.layout, &a->k.layout))
-			why = "the state file is of another worker ID, realm "
-			      "or layout";
-		else
-			a->floor = r->local_mark;
+		readable = true;
 		break;
 	}
+	if (readable && is_own_record(a, conf, r))
+		a->floor = r->local_mark;
+	else if (readable)
+		why = "the state file is of another worker ID, realm or layout";
 	if (why != NULL && !conf->first_use)
 		lose(a, why);
 }

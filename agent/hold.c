@@ -35,7 +35,7 @@ on_written(void *arg, bool good)
 
 	localmark_wrote(&h->mark, good);
 	if (!good && !h->failed)
-		log_warnx("state: %s", state_trouble(h->state));
+		log_warnx("%s", state_trouble(h->state));
 	if (good && h->failed)
 		log_info("state: can be written again");
 	h->failed = !good;
@@ -63,7 +63,7 @@ hold_open(
 	h->found = state_read(h->state, &h->left, &why);
 	if (h->found == STATE_FLOOR || h->found == STATE_COPIED ||
 	    h->found == STATE_GARBLED)
-		log_warnx("state: %s", why.text);
+		log_warnx("%s", why.text);
 	return (h);
 }
 
@@ -95,8 +95,8 @@ give_up_file(struct hold *h, mono_t boot, const struct doc_error *why)
 		return;
 	}
 	if (!h->failed)
-		log_warnx("state: %s; nor can it be removed: %s: refuses",
-		    why->text, err.text);
+		log_warnx("%s; nor can it be removed: %s: refuses", why->text,
+		    err.text);
 	h->failed = true;
 }
 
@@ -111,8 +111,12 @@ write_now(
 	h->floor = r->local_mark;
 	h->record.local_mark = mark;
 	if (h->disk) {
-		if (!state_write(h->state, &h->record, &err))
-			localmark_wrote(&h->mark, false); /* one is under way */
+		if (!state_write(h->state, &h->record, &err)) {
+			localmark_wrote(&h->mark, false);
+			if (!h->failed)
+				log_warnx("%s", err.text);
+			h->failed = true;
+		}
 		return;
 	}
 	if (state_write(h->state, &h->record, &err)) {

@@ -854,7 +854,8 @@ update_file(struct lease *l, const struct instant *now, const struct window *w)
 		.open = true,
 		.ceiling = w->ceiling,
 		.version = w->version,
-		.local_mark = w->floor,
+		/* While there was no file only the window held. */
+		.local_mark = w->floor > last ? w->floor : last,
 		.worker = w->worker,
 		.zxid = l->claim.zxid,
 		.skew_refused = skew->refused,

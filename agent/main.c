@@ -116,7 +116,7 @@ state_open_or_die(struct event_base *base, const struct conf *conf)
 	struct hold *h = hold_open(base, conf, &err);
 
 	if (h == NULL)
-		log_fatal(1, "state: %s", err.text);
+		log_fatal(1, "%s", err.text);
 	return (h);
 }
 

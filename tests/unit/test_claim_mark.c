@@ -896,7 +896,7 @@ test_resume(void **state)
 		assert_true(serves(&b)); /* without a gap */
 		assert_int_equal(facts(&b).worker, 1);
 	}
-	assert_int_equal(facts(&b).floor, past.ceiling);
+	assert_int_equal(facts(&b).floor, past.local_mark);
 	/* The process before, if it woke: its next write is refused. */
 	GO(&a, OP_SET_MARK);
 	assert_false(facts(&a).window);
