@@ -849,6 +849,7 @@ update_file(struct lease *l, const struct instant *now, const struct window *w)
 	struct gate *gate = &l->serve->gate;
 	int64_t tick =
 	    layout_tick_of(&l->claim.k.layout, wall_ms(clock_now(l->clk, now)));
+	int64_t last = l->realm_told ? l->serve->gen.last_tick : NO_TICK;
 	struct state_record r = {
 		.contract = l->claim.k,
 		.open = true,
