@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * peers - lists the claims, reads marks of live ones (and the claim itself
- * where it owns no mark yet), hands on what they say of their clocks.
+ * peers - lists the claims, reads marks of live ones (and then the claim
+ * itself where the mark does not name it), hands on what they say of their
+ * clocks.
  *
  * Invariant: fn is called once, and the reader is freed after it.
  */
@@ -19,7 +20,8 @@
 struct look {
 	char claim[CLAIM_NAME_MAX];
 	uint64_t worker;
-	uint64_t mark_op, claim_op; /* 0: no reply is awaited */
+	uint64_t op; /* of its mark or its node; 0: no reply is awaited */
+	bool at_claim; /* the mark did not speak for it: its node is read */
 	bool own_host; /* says so */
 	bool gone;
 };
@@ -36,6 +38,7 @@ struct peers {
 	uint64_t list_op;
 	struct look looks[PEERS_READ_MAX];
 	size_t nlooks;
+	bool lost; /* a reply did not come */
 	struct skew_peer found[PEERS_READ_MAX];
 	struct peers_result result;
 };
@@ -46,8 +49,12 @@ peers_start(struct zk *zk, const char *workers_path, const char *marks_path,
     const uint8_t own_boot_id[UUID_BYTES], uint64_t random, peers_fn *fn,
     void *arg)
 {
-	struct peers *p = calloc(1, sizeof(*p));
+	struct peers *p;
 
+	if (strlen(workers_path) >= PATHS_MAX ||
+	    strlen(marks_path) >= PATHS_MAX)
+		return (NULL); /* no realm's name is that long */
+	p = calloc(1, sizeof(*p));
 	if (p == NULL)
 		return (NULL);
 	p->zk = zk;
@@ -107,20 +114,32 @@ choose(struct peers *p, const char *name, uint64_t worker, uint64_t seen)
 }
 
 static bool
+read_mark(struct peers *p, struct look *l)
+{
+	char path[PATHS_MAX + 32];
+
+	(void)snprintf(
+	    path, sizeof(path), "%s/%04" PRIu64, p->marks, l->worker);
+	l->op = zk_get(p->zk, path, false);
+	return (l->op != 0);
+}
+
+static bool
+read_claim(struct peers *p, struct look *l)
+{
+	char path[PATHS_MAX + CLAIM_NAME_MAX + 1];
+
+	(void)snprintf(path, sizeof(path), "%s/%s", p->workers, l->claim);
+	l->at_claim = true;
+	l->op = zk_get(p->zk, path, false);
+	return (l->op != 0);
+}
+
+static bool
 start_looks(struct peers *p)
 {
-	char path[PATHS_MAX + CLAIM_NAME_MAX + 8];
-
 	for (size_t i = 0; i < p->nlooks; i++) {
-		struct look *l = &p->looks[i];
-
-		(void)snprintf(
-		    path, sizeof(path), "%s/%04" PRIu64, p->marks, l->worker);
-		l->mark_op = zk_get(p->zk, path, false);
-		(void)snprintf(
-		    path, sizeof(path), "%s/%s", p->workers, l->claim);
-		l->claim_op = zk_get(p->zk, path, false);
-		if (l->mark_op == 0 || l->claim_op == 0)
+		if (!read_mark(p, &p->looks[i]))
 			return (false);
 	}
 	return (true);
@@ -164,19 +183,22 @@ take_status(struct peers *p, struct look *l, const struct agent_status *st)
 	out->epoch = st->epoch;
 }
 
-/* A mark speaks for its claim only if it names it. */
-static void
+/*
+ * A mark speaks for its claim only if it names it: a dead owner's offset is
+ * not the new claimant's.
+ */
+static bool
 on_mark(struct peers *p, struct look *l, const struct zk_event *ev)
 {
 	struct agent_status st;
 	struct mark mark;
 
-	if (ev->rc == ZK_OK &&
-	    mark_parse(ev->data, ev->length, &mark, &st, NULL) == 0 &&
-	    strcmp(mark.owner, l->claim) == 0) {
-		take_status(p, l, &st);
-		l->claim[0] = '\0'; /* has spoken */
-	}
+	if (ev->rc != ZK_OK ||
+	    mark_parse(ev->data, ev->length, &mark, &st, NULL) != 0 ||
+	    strcmp(mark.owner, l->claim) != 0)
+		return (false);
+	take_status(p, l, &st);
+	return (true);
 }
 
 static void
@@ -185,7 +207,7 @@ on_claim(struct peers *p, struct look *l, const struct zk_event *ev)
 	struct agent_status st;
 
 	l->gone = ev->rc == ZK_NONODE;
-	if (ev->rc == ZK_OK && l->claim[0] != '\0' &&
+	if (ev->rc == ZK_OK &&
 	    claim_doc_parse(ev->data, ev->length, &st, NULL) == 0)
 		take_status(p, l, &st);
 }
@@ -194,37 +216,40 @@ static bool
 all_heard(const struct peers *p)
 {
 	for (size_t i = 0; i < p->nlooks; i++) {
-		if (p->looks[i].mark_op != 0 || p->looks[i].claim_op != 0)
+		if (p->looks[i].op != 0)
 			return (false);
 	}
 	return (true);
 }
 
-static bool
-take_look(struct peers *p, const struct zk_event *ev)
+static void
+take_look(struct peers *p, struct look *l, const struct zk_event *ev)
+{
+	l->op = 0;
+	if (ev->rc == ZK_UNKNOWN)
+		p->lost = true;
+	else if (l->at_claim)
+		on_claim(p, l, ev);
+	else if (!on_mark(p, l, ev) && !read_claim(p, l))
+		p->lost = true;
+}
+
+static struct look *
+find_look(struct peers *p, uint64_t op)
 {
 	for (size_t i = 0; i < p->nlooks; i++) {
-		struct look *l = &p->looks[i];
-
-		/* Replies of a session come in order: the mark's first. */
-		if (l->mark_op == ev->op) {
-			l->mark_op = 0;
-			on_mark(p, l, ev);
-			return (true);
-		}
-		if (l->claim_op == ev->op) {
-			l->claim_op = 0;
-			on_claim(p, l, ev);
-			return (true);
-		}
+		if (p->looks[i].op != 0 && p->looks[i].op == op)
+			return (&p->looks[i]);
 	}
-	return (false);
+	return (NULL);
 }
 
 bool
 peers_reply(struct peers *p, const struct zk_event *ev)
 {
-	if (ev->op == p->list_op) {
+	struct look *l;
+
+	if (p->list_op != 0 && ev->op == p->list_op) {
 		p->list_op = 0;
 		if (ev->rc == ZK_OK)
 			on_list(p, ev);
@@ -232,9 +257,11 @@ peers_reply(struct peers *p, const struct zk_event *ev)
 			finish(p, false);
 		return (true);
 	}
-	if (!take_look(p, ev))
+	l = find_look(p, ev->op);
+	if (l == NULL)
 		return (false);
+	take_look(p, l, ev);
 	if (all_heard(p))
-		finish(p, ev->rc != ZK_UNKNOWN);
+		finish(p, !p->lost);
 	return (true);
 }

@@ -16,7 +16,7 @@
 struct peers;
 
 struct peers_result {
-	bool good; /* false: the connection went; judge by what is known */
+	bool good; /* false: a reply did not come, not all is known */
 	bool others; /* there are live claims of other hosts */
 	const struct skew_peer *peers; /* those whose mark names the claim, or
 	                                * whose claim carries its status */
@@ -25,12 +25,19 @@ struct peers_result {
 
 typedef void peers_fn(void *arg, const struct peers_result *r);
 
-/* Calls fn once unless peers_cancel() comes first.  NULL: not connected. */
+/*
+ * Calls fn once, from peers_reply(), unless peers_cancel() comes first; after
+ * fn, and in it, the reader is gone.  NULL: not connected.
+ */
 struct peers *peers_start(struct zk *zk, const char *workers_path,
     const char *marks_path, const struct contract *k, const char *own_claim,
     const uint8_t own_boot_id[UUID_BYTES], uint64_t random, peers_fn *fn,
     void *arg);
+
+/* Offers a ZK_REPLY; true if it was the reader's. */
 bool peers_reply(struct peers *p, const struct zk_event *ev);
+
+/* Frees it; late replies are nobody's.  NULL is fine. */
 void peers_cancel(struct peers *p);
 
 #endif
