@@ -13,7 +13,7 @@
 #include "log.h"
 #include "sysclock.h"
 
-#define RETRY_MS 200 /* while no verdict can be given */
+#define RETRY_MS 500 /* while no verdict can be given */
 
 struct judge {
 	const struct conf *conf;
@@ -101,16 +101,17 @@ judge_sample(
 		.when = { middle_ns },
 	};
 
-	j->base_seen_ns = j->clk->base_ns;
 	if (ev->received_boot_ns == 0 || trip_ns < 0)
 		return;
+	j->base_seen_ns = j->clk->base_ns;
 	if (skew_take(&j->skew, &sample, stepped_us))
 		log_info("clock: ZooKeeper's clock moved (offset now %+.3f s): "
 			 "the last verdict stands until the peers have "
 			 "measured again",
 		    (double)sample.offset_us / 1e6);
 	j->due = true;
-	publish(j, st);
+	if (j->skew.has_own)
+		publish(j, st);
 }
 
 /* ---- verdicts -------------------------------------------------------------- */
