@@ -16,8 +16,8 @@
 /* A wait for longer than this and a tick is a refusal: clients have limits. */
 #define WAIT_MAX_MS 2000
 
-#define RETRY_NO_REALM_MS 1000
-#define RETRY_NO_CLAIM_MS 100
+#define RETRY_NO_REALM_MS 50
+#define RETRY_NO_CLAIM_MS 50
 #define RETRY_WINDOW_SPENT_MS 250
 #define RETRY_STATE_FAILED_MS 1000
 #define RETRY_DRAINING_MS 100

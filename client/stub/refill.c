@@ -371,9 +371,15 @@ accept_batch(struct firn *f, struct call *c, const struct transport_reply *r)
 	const char *fault;
 
 	if (!sh->verified) {
+		/*
+		 * The contract was refused, and the realm became known before
+		 * the batch asked for in the same breath: ask for both again.
+		 */
 		say(f, "%s: the agent grants IDs without its contract",
 		    f->path);
-		return (FIRN_EREFUSED);
+		sh->trouble = FIRN_EREFUSED;
+		pause_until(sh, clock_ns(CLOCK_MONOTONIC) + NS_PER_MS, false);
+		return (FIRN_OK);
 	}
 	fault = batch_fault(f, r, &highest);
 	if (fault != NULL)

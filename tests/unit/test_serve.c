@@ -229,7 +229,7 @@ test_worker_change(void **state)
 	/* one that does not fit its field is no worker ID */
 	a.serve.gate.worker = 1024;
 	out = ask(&a, 1);
-	expect_refusal(&out, GATE_NO_CLAIM, 100, 0);
+	expect_refusal(&out, GATE_NO_CLAIM, 50, 0);
 }
 
 /* ---- refusals ------------------------------------------------------------------- */
@@ -248,7 +248,7 @@ test_reasons(void **state)
 	expect_refusal(&out, GATE_WINDOW_SPENT, 250, 0);
 	g->had_window = false;
 	out = ask(&a, 1);
-	expect_refusal(&out, GATE_NO_CLAIM, 100, 0);
+	expect_refusal(&out, GATE_NO_CLAIM, 50, 0);
 	g->clock_skew = true;
 	out = ask(&a, 1);
 	expect_refusal(&out, GATE_CLOCK_SKEW, 0, 0);
@@ -260,7 +260,7 @@ test_reasons(void **state)
 	expect_refusal(&out, GATE_STATE_LOST, 0, 0);
 	g->realm_known = false;
 	out = ask(&a, 1);
-	expect_refusal(&out, GATE_NO_REALM, 1000, 0);
+	expect_refusal(&out, GATE_NO_REALM, 50, 0);
 	g->realm_changed = true;
 	out = ask(&a, 1);
 	expect_refusal(&out, GATE_REALM_CHANGED, 0, 0);
@@ -284,7 +284,7 @@ test_no_contract_yet(void **state)
 	agent_start(&a, "firn", STEP_WAIT);
 	memset(&a.serve, 0, sizeof(a.serve));
 	out = ask(&a, 1);
-	expect_refusal(&out, GATE_NO_REALM, 1000, 0);
+	expect_refusal(&out, GATE_NO_REALM, 50, 0);
 	a.serve.gate.draining = true;
 	out = ask(&a, 1);
 	expect_refusal(&out, GATE_DRAINING, 100, 0);
