@@ -25,7 +25,8 @@ start() {
 	    die "ZooKeeper does not start: $(tail -n 3 "$work/zk/log")"
 	export FIRN_ZK=127.0.0.1:$port FIRN_SOCKET=$work/firn.sock
 	"$FIRN_BUILD/firn" realm create --first >/dev/null || die "no realm"
-	"$FIRN_BUILD/firnd" >"$work/firnd.log" 2>&1 </dev/null &
+	"$FIRN_BUILD/firnd" --state-dir "$work" >"$work/firnd.log" 2>&1 \
+	    </dev/null &
 	proc_note "$work/firnd.pid" $!
 	"$FIRN_BUILD/firn" wait --timeout 20000 ||
 	    die "the agent does not serve: $(tail -n 3 "$work/firnd.log")"
