@@ -26,31 +26,37 @@ def loads_on(lab, agents, **options):
     return loads
 
 
+@pytest.mark.parametrize('forgets', [False, True])
 @pytest.mark.parametrize('kills', [
     pytest.param(3, marks=pytest.mark.short), 30])
-def test_killed_agents_come_back_and_no_call_fails(lab, kills):
+def test_killed_agents_come_back_and_no_call_fails(lab, kills, forgets):
     """kill -9 in a loop under load: none twice, no call with a 5 s deadline
-    fails."""
+    fails; with the state file of the life before, and without."""
     realm = lab.realm()
     agents = [lab.agent(realm, conf=QUICK).start() for _ in range(3)]
     for agent in agents:
         agent.serving()
+    workers = [a.worker() for a in agents]
     loads = loads_on(lab, agents)
-    seen = set()
     for i in range(kills):
         agent = agents[i % 3]
-        seen.add(agent.worker())
         agent.kill()
+        if forgets:
+            agent.forget()
         agent.up()
-        assert agent.process.running()
+        for load in loads:
+            if load.socket == agent.socket:
+                load.takes(20)
+        # with the file it keeps its ID; without, the dead one's mark is ahead
+        assert (agent.worker() == workers[i % 3]) != forgets
+        workers[i % 3] = agent.worker()
     for load in loads:
         load.takes(100)
     for load in loads:
         result = load.stop()
         assert result['failed'] == 0, result
     found = check(loads, ttl=1000, lead=5)
-    assert len(found['workers']) >= min(kills, 3)
-    assert set(found['workers']) >= {a.worker() for a in agents}
+    assert len(found['workers']) == 3 + (kills if forgets else 0)
     # claims of the dead go with their sessions; those of the living stay
     realm.settles(agents, 30)
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """firnd processes, each with a configuration file and a socket of its own."""
 import json
+import os
+import shutil
 import signal
 
 from . import wait
@@ -21,6 +23,8 @@ class Agent:
         self.name = name
         self.base = '%s/%s' % (directory, name)
         self.socket = self.base + '.sock'
+        self.state_dir = self.base + '.state'
+        os.makedirs(self.state_dir, 0o700, exist_ok=True)
         self.conf = dict(conf or {})
         self.conf.setdefault('log_level', 'debug')
         self.hosts = hosts
@@ -36,7 +40,7 @@ class Agent:
         """Starts it, and does not wait for anything."""
         assert self.process is None or not self.process.running()
         conf = dict(self.conf, zookeeper=self.hosts, realm=self.realm,
-                    socket=self.socket)
+                    socket=self.socket, state_dir=self.state_dir)
         with open(self.base + '.json', 'w') as f:
             json.dump(conf, f, indent=1)
         self.process = Process(
@@ -59,6 +63,12 @@ class Agent:
 
     def kill(self):
         self.process.kill()
+
+    def forget(self):
+        """Loses its state file, as another host would not have it."""
+        assert not self.process.running()
+        shutil.rmtree(self.state_dir)
+        os.makedirs(self.state_dir, 0o700)
 
     def end(self, seconds=15):
         """A clean stop."""
