@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Nothing is left out of the build or the tarball: each file of the tree's own
-# is named in the makefile, and each test is run by something.
+# is named in the makefile, and what the makefile names is there.
 : "${FIRN_SRCDIR:=$(dirname "$0")/..}"
 cd "$FIRN_SRCDIR" || exit 1
 words=$(mktemp) || exit 1
@@ -22,6 +22,10 @@ for f in $(find agent client include tests contrib man .ci -type f \
 		esac
 	done
 done
+grep -E '^(agent|client|include|tests|contrib|man)/.*\.[a-z0-9]+$' "$words" |
+    while read -r f; do
+	[ -e "$f" ] || [ "$f" = client/firn.pc ] || echo "$f: there is no such file"
+    done | grep . && bad=1
 [ $n -gt 30 ] || { echo "only $n files found"; bad=1; }
 [ $bad = 0 ] && echo "$n files, all in the makefile"
 exit $bad
