@@ -47,6 +47,7 @@ put_lease(struct json_out *o, const struct status_doc *d)
 	put_i64_or_null(o, "mark_ms", d->mark_ms != 0, d->mark_ms);
 	json_put_number_or_null(
 	    o, "window_left_ms", d->mark_ms != 0, d->window_left_ms);
+	json_put_text_or_null(o, "source", d->source);
 	json_put_bool(o, "connected", d->connected);
 	json_put_number_or_null(o, "skew_ms", d->has_skew, d->skew_ms);
 	json_put_number_or_null(o, "offset_ms", d->has_offset, d->offset_ms);
@@ -110,7 +111,8 @@ get_words(const struct json_at *at, struct status_doc *d)
 		0 ||
 	    get_text(at, "layout", d->layout, sizeof(d->layout)) != 0 ||
 	    get_text(at, "bits", d->bits, sizeof(d->bits)) != 0 ||
-	    get_text(at, "claim", d->claim, sizeof(d->claim)) != 0)
+	    get_text(at, "claim", d->claim, sizeof(d->claim)) != 0 ||
+	    get_text(at, "source", d->source, sizeof(d->source)) != 0)
 		return (-1);
 	return (get_text(at, "version", d->version, sizeof(d->version)));
 }

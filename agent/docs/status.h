@@ -22,6 +22,7 @@ struct status_doc {
 	int64_t counter; /* -1: null */
 	int64_t mark_ms; /* end of the window, Unix ms; 0: null */
 	int64_t window_left_ms;
+	char source[12]; /* of the worker ID: zookeeper static ordinal */
 	bool connected; /* to ZooKeeper */
 	bool has_skew; /* against the peers */
 	int64_t skew_ms;

@@ -72,31 +72,66 @@ print_realm(const struct status_doc *d)
 	printf("\n");
 }
 
+/* An agent of an older version says nothing: it knows ZooKeeper alone. */
+static bool
+is_alone(const struct status_doc *d)
+{
+	return (d->source[0] != '\0' && strcmp(d->source, "zookeeper") != 0);
+}
+
+static void
+print_worker(const struct status_doc *d)
+{
+	const char *how = "";
+
+	if (is_alone(d))
+		how = ", without ZooKeeper";
+	else if (!d->connected)
+		how = ", ZooKeeper away";
+	if (d->worker == NO_WORKER)
+		printf("worker      none%s\n", how);
+	else
+		printf("worker      %" PRIu64 "%s%s%s\n", d->worker,
+		    d->claim[0] == '\0' ? "" : ", claim ", d->claim, how);
+}
+
+static void
+print_left(const struct status_doc *d)
+{
+	int64_t ms = d->window_left_ms < 0 ? 0 : d->window_left_ms;
+
+	printf("%" PRId64 ".%03" PRId64 " s left", ms / 1000, ms % 1000);
+}
+
 static void
 print_window(const struct status_doc *d)
 {
 	char until[RFC3339_TEXT_MAX];
 
-	if (d->worker == NO_WORKER)
-		printf("worker      none\n");
-	else
-		printf("worker      %" PRIu64 "%s%s%s\n", d->worker,
-		    d->claim[0] == '\0' ? "" : ", claim ", d->claim,
-		    d->connected ? "" : ", ZooKeeper away");
-	if (d->mark_ms == 0 || !rfc3339_format(d->mark_ms, until))
-		printf("window      none\n");
-	else
-		printf("window      %" PRId64 ".%03" PRId64
-		       " s left, until %s\n",
-		    d->window_left_ms / 1000,
-		    d->window_left_ms < 0 ? INT64_C(0)
-					  : d->window_left_ms % 1000,
-		    until);
+	if (is_alone(d))
+		return; /* no window: the state file is the mark */
+	printf("window      ");
+	if (d->mark_ms == 0 || !rfc3339_format(d->mark_ms, until)) {
+		printf("none\n");
+		return;
+	}
+	print_left(d);
+	printf(", until %s\n", until);
+}
+
+static void
+print_clock(const struct status_doc *d)
+{
 	if (d->has_skew)
 		printf("clock       skew %+" PRId64 " ms, offset %+" PRId64
 		       " ms against ZooKeeper, give or take %" PRId64
 		       " ms, %" PRId64 " peers\n",
 		    d->skew_ms, d->offset_ms, d->error_ms, d->peers);
+	else if (d->has_offset)
+		printf("clock       offset %+" PRId64
+		       " ms against ZooKeeper, give or take %" PRId64
+		       " ms, not compared with peers\n",
+		    d->offset_ms, d->error_ms);
 }
 
 /* The texts are printable ASCII: status_parse() sees to it. */
@@ -106,11 +141,17 @@ print_human(const struct status_doc *d)
 	printf("state       %s", d->state);
 	if (d->reason[0] != '\0')
 		printf(" (%s)", d->reason);
+	if (strcmp(d->state, "isolated") == 0) {
+		printf(", ");
+		print_left(d);
+	}
 	printf("\n");
 	if (d->words[0] != '\0')
 		printf("why         %s\n", d->words);
 	print_realm(d);
+	print_worker(d);
 	print_window(d);
+	print_clock(d);
 	printf("served      %" PRIu64 " IDs in %" PRIu64 " batches, %" PRIu64
 	       " refusals, %" PRIu64 " clients now\n",
 	    d->issued, d->batches, d->refusals, d->clients);

@@ -549,6 +549,7 @@ longest_status_doc(void)
 	fill(d.layout, sizeof(d.layout));
 	fill(d.bits, sizeof(d.bits));
 	fill(d.claim, sizeof(d.claim));
+	fill(d.source, sizeof(d.source));
 	fill(d.version, sizeof(d.version));
 	return (d);
 }
@@ -569,6 +570,7 @@ test_status_longest(void **state)
 		fail_msg("%s", err.text);
 	assert_string_equal(d.words, back.words);
 	assert_string_equal(d.claim, back.claim);
+	assert_string_equal(d.source, back.source);
 	assert_true(d.worker == back.worker && d.issued == back.issued);
 	assert_true(d.refusals == back.refusals && back.has_skew);
 	assert_true(back.has_offset && d.error_ms == back.error_ms);
@@ -600,7 +602,8 @@ test_status_text(void **state)
 	    "\"generation\":null,\"layout\":null,\"bits\":null,"
 	    "\"epoch_ms\":null,\"tick_ms\":null,\"worker\":null,"
 	    "\"claim\":null,\"counter\":null,\"mark_ms\":null,"
-	    "\"window_left_ms\":null,\"connected\":false,\"skew_ms\":null,"
+	    "\"window_left_ms\":null,\"source\":null,\"connected\":false,"
+	    "\"skew_ms\":null,"
 	    "\"offset_ms\":null,\"error_ms\":null,\"peers\":0,\"issued\":\"0\","
 	    "\"clients\":\"0\",\"batches\":\"0\",\"refusals\":\"0\",\"pid\":9,"
 	    "\"version\":\"0.1.0\"}");
