@@ -64,6 +64,7 @@ struct agent {
 	unsigned nwaiting;
 	bool full; /* max_clients was reached */
 	enum gate_reason reason; /* as last logged */
+	enum clock_verdict noted; /* the same; the lease observes it, too */
 
 	struct event *look, *tick, *drained; /* timers */
 	struct event *sigterm, *sigint, *sighup;
@@ -96,31 +97,37 @@ verdict_name(enum clock_verdict v)
 	return ("?");
 }
 
-/* One line a change: old, new, cause. */
+/* One line a change: old, new, cause.  Of a leap the judge has its own. */
 static void
-note_clock(const struct agent *a, enum clock_verdict old)
+note_clock(struct agent *a)
 {
 	const struct answer_view v = view(a);
+	enum clock_verdict old = a->noted;
 	char words[WIRE_TEXT_MAX + 1];
 
-	if (a->clk.verdict == CLOCK_BACK)
+	a->noted = a->clk.verdict;
+	if (a->noted == CLOCK_LEAP || old == CLOCK_LEAP) {
+		log_debug("clock: %s -> %s", verdict_name(old),
+		    verdict_name(a->noted));
+		return;
+	}
+	if (a->noted == CLOCK_BACK)
 		answer_words(&v, GATE_CLOCK_BACK, 0, words, sizeof(words));
 	else
 		snprintf(words, sizeof(words),
 		    "it is %" PRId64 " ms off the agent's time",
 		    a->clk.diff_ns / NS_PER_MS);
-	log_warnx("clock: %s -> %s: %s", verdict_name(old),
-	    verdict_name(a->clk.verdict), words);
+	log_warnx("%sclock: %s -> %s: %s",
+	    a->noted == CLOCK_BACK ? "alert clock_step: " : "",
+	    verdict_name(old), verdict_name(a->noted), words);
 }
 
 static void
 observe_clock(struct agent *a)
 {
-	enum clock_verdict old = a->clk.verdict;
-
 	(void)clock_observe(&a->clk, &a->now);
-	if (a->clk.verdict != old)
-		note_clock(a, old);
+	if (a->clk.verdict != a->noted)
+		note_clock(a);
 }
 
 static void

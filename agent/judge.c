@@ -14,6 +14,8 @@
 #include "sysclock.h"
 
 #define RETRY_MS 500 /* while no verdict can be given */
+/* A leap that moves by less is the same one: a wall clock left alone drifts. */
+#define SAME_LEAP_NS (1000 * NS_PER_MS)
 
 struct judge {
 	const struct conf *conf;
@@ -28,6 +30,9 @@ struct judge {
 	mono_t now; /* of the reply at hand */
 	int64_t base_seen_ns; /* own time's base at the last sample */
 	bool leapt; /* a leap waits for the next reading of the peers */
+	bool stands; /* the wall clock was left ahead ... */
+	bool stands_refused; /* ... and neither time was good ... */
+	int64_t stood_ns; /* ... when it was so far ahead */
 	bool alone_said;
 };
 
@@ -142,6 +147,25 @@ say_verdict(struct judge *j, const struct skew *before)
 		j->alone_said = false;
 }
 
+static void
+leave_again(struct judge *j)
+{
+	if (j->stands_refused)
+		clock_refuse_leap(j->clk);
+	else
+		clock_keep(j->clk);
+}
+
+/* Does not follow, for now: the old time goes on, or is refused as well. */
+static void
+leave(struct judge *j, bool refused)
+{
+	j->stands = true;
+	j->stands_refused = refused;
+	j->stood_ns = j->clk->diff_ns;
+	leave_again(j);
+}
+
 /* Also revises an earlier decision, as long as the clock is that far ahead. */
 static void
 decide_leap(struct judge *j, const struct instant *now)
@@ -157,12 +181,13 @@ decide_leap(struct judge *j, const struct instant *now)
 
 	if (skew_good_at(&j->skew, ahead_ns / 1000)) {
 		clock_follow(j->clk, now);
+		j->stands = false;
 		what = "followed: it agrees with the peers";
 	} else if (skew_good_at(&j->skew, 0)) {
-		clock_keep(j->clk);
+		leave(j, false);
 		what = "not followed: it leads away from the peers";
 	} else {
-		clock_refuse_leap(j->clk);
+		leave(j, true);
 		what = "refused: neither time agrees with the peers";
 	}
 	if (asked || j->clk->verdict != before || !j->clk->judged)
@@ -235,14 +260,33 @@ judge_disconnected(struct judge *j)
 	j->retry_at = (mono_t){ 0 };
 }
 
+/*
+ * So slow a drift needs no line and no measurement each time.  Compared with
+ * where it was left, not with each step of the way.
+ */
+static bool
+is_same_leap(const struct judge *j)
+{
+	int64_t moved_ns = sub_sat(j->clk->diff_ns, j->stood_ns);
+
+	return (
+	    j->stands && moved_ns < SAME_LEAP_NS && moved_ns > -SAME_LEAP_NS);
+}
+
 bool
 judge_leap(struct judge *j, const struct instant *now, bool connected)
 {
-	if (j->clk->verdict != CLOCK_LEAP)
+	if (j->clk->verdict != CLOCK_LEAP) {
+		j->stands = j->stands && j->clk->judged;
 		return (false);
+	}
+	if (is_same_leap(j)) {
+		leave_again(j); /* revised with the next reading */
+		return (false);
+	}
 	if (!connected) {
 		/* Nobody to ask: the old base is good inside the window. */
-		clock_keep(j->clk);
+		leave(j, false);
 		log_warnx("alert clock_step: the clock went ahead by %" PRId64
 			  " ms while ZooKeeper is away: not followed",
 		    j->clk->diff_ns / NS_PER_MS);
@@ -259,6 +303,22 @@ judge_leap(struct judge *j, const struct instant *now, bool connected)
 	if (j->leapt)
 		return (false);
 	j->leapt = true;
+	return (true);
+}
+
+bool
+judge_repair(struct judge *j, const struct instant *now)
+{
+	const struct clock_conf conf = j->clk->conf;
+	int64_t back_ns = j->clk->diff_ns;
+
+	if (j->clk->verdict != CLOCK_BACK || !j->skew.refused ||
+	    !skew_good_at(&j->skew, back_ns / 1000))
+		return (false);
+	clock_start(j->clk, &conf, now);
+	log_info("clock: set back by %" PRId64
+		 " ms to where its peers are: goes on from there",
+	    -back_ns / NS_PER_MS);
 	return (true);
 }
 

@@ -53,6 +53,13 @@ void judge_disconnected(struct judge *j);
  */
 bool judge_leap(struct judge *j, const struct instant *now, bool connected);
 
+/*
+ * A clock that its peers have refused was set back to where they are: own
+ * time is taken from it anew, as there is nothing to catch up with.  Only for
+ * a caller that has issued nothing of now or later.  True: measure now.
+ */
+bool judge_repair(struct judge *j, const struct instant *now);
+
 bool judge_refuses(const struct judge *j);
 /* Not judged yet: nothing may be issued. */
 bool judge_waits(const struct judge *j);

@@ -687,6 +687,9 @@ describe_self(struct lease *l)
 			log_warnx("boot ID: not readable");
 		(void)fclose(f);
 	}
+#ifdef FIRN_TESTING
+	testing_boot_id(l->status.boot_id);
+#endif
 	if (gethostname(l->status.host, sizeof(l->status.host) - 1) != 0)
 		(void)snprintf(l->status.host, sizeof(l->status.host), "?");
 	l->status.pid = getpid();
@@ -876,23 +879,40 @@ update_file(struct lease *l, const struct instant *now, const struct window *w)
 	gate->state_failed = hold_failed(l->hold);
 }
 
+/* Nothing was issued of the wall clock's present tick, or later. */
+static bool
+is_past_all_issued(const struct lease *l, const struct instant *now)
+{
+	return (!l->realm_told ||
+		layout_tick_of(&l->claim.k.layout, wall_ms(now->wall)) >
+		    l->serve->gen.last_tick);
+}
+
+/* The clock asks for a measurement of where it stands. */
+static void
+measure_now(struct lease *l, const struct instant *now)
+{
+	const struct timeval at_once = { 0, 0 };
+
+	l->claim.renew_at = now->boot;
+	(void)evtimer_add(l->timer, &at_once);
+}
+
 void
 lease_update(struct lease *l, const struct instant *now)
 {
-	struct claim_now t = claim_time(l, now);
 	struct gate *gate = &l->serve->gate;
 	const struct window *w;
+	struct claim_now t;
 
 	if (l->is_alone) {
 		update_alone(l, now);
 		return;
 	}
-	if (judge_leap(l->judge, now, l->claim.connected)) {
-		const struct timeval at_once = { 0, 0 };
-
-		l->claim.renew_at = now->boot; /* measure */
-		(void)evtimer_add(l->timer, &at_once);
-	}
+	if (judge_leap(l->judge, now, l->claim.connected) ||
+	    (is_past_all_issued(l, now) && judge_repair(l->judge, now)))
+		measure_now(l, now);
+	t = claim_time(l, now);
 	claim_facts(&l->claim, t, gate);
 	gate->realm_known = gate->realm_known && l->realm_told;
 	gate->clock_skew = judge_refuses(l->judge);
@@ -1044,6 +1064,8 @@ lease_status(
 	(void)snprintf(out->realm, sizeof(out->realm), "%s", l->conf->realm);
 	out->worker = NO_WORKER;
 	out->counter = -1;
+	(void)snprintf(
+	    out->source, sizeof(out->source), "%s", l->conf->worker_source);
 	out->connected = c->connected;
 	if (c->realm_known) {
 		uuid_format(c->k.uuid, out->uuid);

@@ -26,6 +26,15 @@ testing_conf(struct claim_conf *conf)
 		conf->force_worker = strtoull(worker, NULL, 10);
 }
 
+void
+testing_boot_id(uint8_t boot_id[UUID_BYTES])
+{
+	const char *text = getenv("FIRN_TEST_BOOT_ID");
+
+	if (text != NULL && !uuid_parse(text, boot_id))
+		log_warnx("testing: \"%s\" is no boot ID", text);
+}
+
 static void
 save(const struct claim *c, const char *path)
 {
