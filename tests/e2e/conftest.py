@@ -18,6 +18,7 @@ from faultproxy import Proxy  # noqa: E402
 from firnlab import process, zoo  # noqa: E402
 from firnlab.agent import Agent  # noqa: E402
 from firnlab.build import BUILD, built, firn  # noqa: E402
+from firnlab.faketime import Clock, Host  # noqa: E402
 from firnlab.load import Load  # noqa: E402
 from firnlab.realm import Realm  # noqa: E402
 
@@ -47,20 +48,32 @@ class Lab:
         self.loads = []
         self.proxies = []
         self.servers = []
+        self.clocks = []
 
     # -- ZooKeeper --------------------------------------------------------
 
-    def own_server(self, tick=1000):
-        """A server that the test may harm; realms go there from now on."""
+    def own_server(self, tick=1000, offset=None):
+        """A server that the test may harm; realms go there from now on.
+        With an offset it has a wall clock of its own."""
         server = zoo.Server('%s/zk%d' % (self.dir, len(self.servers)),
                             tick=tick)
         self.servers.append(server)
+        if offset is not None:
+            self.give_clock(server, offset)
         self.server = server.start()
         return server
 
-    def own_ensemble(self, tick=1000):
+    def give_clock(self, server, offset=0.0):
+        server.clock = Clock(server.dir + '/server', offset)
+        self.clocks.append(server.clock)
+
+    def own_ensemble(self, tick=1000, clocks=False):
+        """Three servers; with clocks each has a wall clock of its own."""
         ensemble = zoo.Ensemble(self.dir + '/ens', tick)
         self.servers += ensemble.servers
+        if clocks:
+            for server in ensemble.servers:
+                self.give_clock(server)
         self.server = ensemble.start()
         return ensemble
 
@@ -85,6 +98,16 @@ class Lab:
                       getattr(realm, 'name', realm), conf, **options)
         self.agents.append(agent)
         return agent
+
+    def host(self, realm, offset=0.0, hosts=None, conf=None, **options):
+        """An agent on a host of its own, with a wall clock of its own that
+        is so many seconds off; not started yet."""
+        host = Host(self.dir, 'h%d' % len(self.agents),
+                    hosts or self.server.hosts, getattr(realm, 'name', realm),
+                    conf, offset, **options)
+        self.agents.append(host)
+        self.clocks.append(host.clock)
+        return host
 
     def load(self, agent, **options):
         load = Load(self.dir, 'load%d' % len(self.loads),
@@ -118,6 +141,8 @@ class Lab:
         for server in self.servers:
             if server.process is not None and server.process.running():
                 server.process.kill()
+        for clock in self.clocks:
+            clock.sweep()
         for p in self.processes():
             fault = p.fault()
             if fault:

@@ -64,6 +64,7 @@ class Server:
         self.number = number
         self.port = free_port()
         self.process = None
+        self.clock = None  # a faketime.Clock, for launch()
         os.makedirs(self.dir + '/data')
         self.configure(peers, tick)
 
@@ -89,7 +90,10 @@ class Server:
              '-Dzookeeper.jmx.log4j.disable=true',
              '-cp', self.dir + ':' + JARS,
              'org.apache.zookeeper.server.quorum.QuorumPeerMain',
-             self.dir + '/zoo.cfg'], self.dir + '/log')
+             self.dir + '/zoo.cfg'], self.dir + '/log',
+            env=self.clock.env if self.clock else None)
+        if self.clock:
+            self.clock.pids.append(self.process.pid)
 
     def start(self, seconds=30):
         self.launch()
