@@ -94,7 +94,7 @@ struct thread {
 	pthread_t tid;
 };
 
-static volatile sig_atomic_t stopping;
+static _Atomic int stopping; /* also set by a signal */
 static struct progress *progress;
 static pid_t children[SLOTS_MAX];
 static unsigned nchildren;

@@ -364,7 +364,8 @@ def test_fleet_json(lab):
     agents = [lab.agent(realm, conf=QUICK).start() for _ in range(3)]
     for one in agents:
         one.serving()
-    doc = wait.until(lambda: whole_fleet(lab, realm), 10, 'all serve')
+    doc = wait.until(lambda: whole_fleet(lab, realm), 10, lambda: repr(
+        firn('fleet', '--json', *zk(lab, realm.name), status=None)))
     for key in ('agents', 'mean_offset_ms', 'spread_ms', 'alerts',
                 'free_workers', 'auditor'):
         assert key in doc, key

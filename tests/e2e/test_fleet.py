@@ -169,7 +169,6 @@ def test_a_claim_deleted_by_hand_comes_back(lab):
     check([load], workers=worker)
 
 
-@pytest.mark.short
 def test_a_renewed_realm_goes_on(lab):
     """The way out at the counter's end: a new generation on a live tree."""
     realm = lab.realm('--first', '--reserve-max', '2000')

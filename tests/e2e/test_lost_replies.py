@@ -10,7 +10,10 @@ CLAIM = r'/workers\.[^/]+/[0-9a-f-]{36}-w\d*-'
 MARK = r'/marks\.[^/]+/\d{4,}$'
 # reset: the client says -4; silence: -7, or our own deadline; skip: -2
 WAYS = ['reset', 'silence', 'skip']
-WHAT = ['reply', 'request']
+CASES = [pytest.param('reset', 'reply', marks=pytest.mark.short),
+         pytest.param('skip', 'reply', marks=pytest.mark.short),
+         ('silence', 'reply'), ('reset', 'request'), ('skip', 'request'),
+         ('silence', 'request')]
 
 
 def pair_of_agents(lab, realm):
@@ -21,9 +24,7 @@ def pair_of_agents(lab, realm):
     return proxy, agents
 
 
-@pytest.mark.short
-@pytest.mark.parametrize('what', WHAT)
-@pytest.mark.parametrize('then', WAYS)
+@pytest.mark.parametrize('then,what', CASES)
 def test_a_mark_write_is_lost(lab, then, what):
     """Three renewals in a row, under load: the agent keeps ID and window."""
     realm = lab.realm()
@@ -45,9 +46,7 @@ def test_a_mark_write_is_lost(lab, then, what):
     check(loads, workers='%d,%d' % tuple(workers), ttl=1000, lead=5)
 
 
-@pytest.mark.short
-@pytest.mark.parametrize('what', WHAT)
-@pytest.mark.parametrize('then', WAYS)
+@pytest.mark.parametrize('then,what', CASES)
 def test_a_claims_creation_is_lost(lab, then, what):
     """Twice in a row: the agent finds its node again or gives it up."""
     realm = lab.realm()

@@ -123,7 +123,6 @@ def test_a_clean_stop_leaves_no_claim_and_a_low_mark(lab):
     check([load, more], workers=5)
 
 
-@pytest.mark.short
 def test_who_waits_for_a_mark_to_pass_does_not_say_that_it_serves(lab):
     """The mark of the only worker ID lies ahead, as after a crash: until it
     has passed the state is no `serving`, `firn wait` waits, and callers get a
