@@ -98,10 +98,13 @@ proc_restore() {
 # ---- the tree ----------------------------------------------------------------
 
 # snapshot DIR: the sources without anything built, so that a build here or
-# a tree configured in place changes nothing there.  Times are kept: what did
-# not change is not built again.
+# a tree configured in place changes nothing there.  What did not change is
+# left alone, and what did is new by its time: make builds no more than it
+# must, and no less.
 snapshot() {
-	mkdir -p "$1"
+	local new=$1.new list=$1.list f
+	rm -rf "$new"
+	mkdir -p "$1" "$new"
 	tar -C "$root" -cf - --exclude-vcs --exclude=./.firn-build \
 	    --exclude=./.quickstart --exclude='./build*' --exclude='./firn-*' \
 	    --exclude=./autom4te.cache --exclude=./aclocal.m4 \
@@ -109,8 +112,18 @@ snapshot() {
 	    --exclude=Makefile.in --exclude=./libtool --exclude='./m4/l*.m4' \
 	    --exclude='*.o' --exclude='*.lo' --exclude='*.la' --exclude=.libs \
 	    --exclude=.deps --exclude=__pycache__ --exclude='*.log' \
-	    --exclude='*.trs' . | tar -C "$1" -xf - ||
+	    --exclude='*.trs' . | tar -C "$new" -xf - ||
 	    die "cannot copy the tree to $1"
+	(cd "$new" && find . -type f | sort) >"$list.new"
+	[ ! -e "$list" ] || comm -23 "$list" "$list.new" |
+	    while read -r f; do rm -f "$1/$f"; done
+	while read -r f; do
+		cmp -s "$new/$f" "$1/$f" && continue
+		mkdir -p "$1/${f%/*}" && cp --preserve=mode "$new/$f" "$1/$f" ||
+		    die "cannot copy $f to $1"
+	done <"$list.new"
+	mv "$list.new" "$list"
+	rm -rf "$new"
 	[ -x "$1/configure" ] || (cd "$1" &&
 	    run_logged "$work/autoreconf.log" autoreconf -i) ||
 	    die "autoreconf failed"
@@ -122,8 +135,7 @@ configure_in() {
 	shift 2
 	[ -e "$dir/config.status" ] && return
 	mkdir -p "$dir"
-	(cd "$dir" && run_logged configure.out "$src/configure" \
-	    --disable-dependency-tracking "$@")
+	(cd "$dir" && run_logged configure.out "$src/configure" "$@")
 }
 
 # ---- processes ---------------------------------------------------------------
