@@ -32,6 +32,8 @@
 #include "log.h"
 #include "sysclock.h"
 
+#define REMIND_MS 60000 /* a line while it refuses */
+#define FIRST_REMIND_MS 10000
 #define LOOK_MS 1000 /* slow peers, the clock, the lease while all is quiet */
 #define EXIT_CONFIG 78
 #define OTHER_DESCRIPTORS 64 /* of ZooKeeper, the loop, logs */
@@ -64,6 +66,7 @@ struct agent {
 	unsigned nwaiting;
 	bool full; /* max_clients was reached */
 	enum gate_reason reason; /* as last logged */
+	mono_t remind_at;
 	enum clock_verdict noted; /* the same; the lease observes it, too */
 
 	struct event *look, *tick, *drained; /* timers */
@@ -520,17 +523,21 @@ note_reason(struct agent *a)
 	const struct answer_view v = view(a);
 	char words[WIRE_TEXT_MAX + 1];
 
+	answer_words(&v, reason, 0, words, sizeof(words));
+	if (reason != GATE_ALLOW && mono_reached(a->now.boot, a->remind_at)) {
+		log_warnx("still refuses: %s", words);
+		a->remind_at = mono_add_ms(a->now.boot, REMIND_MS);
+	}
 	if (reason == a->reason)
 		return;
-	answer_words(&v, reason, 0, words, sizeof(words));
+	a->remind_at = mono_add_ms(a->now.boot, REMIND_MS);
 	if (reason == GATE_ALLOW)
 		log_info("gate: %s -> serves, worker ID %" PRIu64,
 		    gate_reason_name(a->reason), a->serve.gate.worker);
+	else if (a->reason == GATE_ALLOW)
+		log_warnx("gate: serves -> refuses, %s", words);
 	else
-		log_info("gate: %s -> refuses, %s",
-		    a->reason == GATE_ALLOW ? "serves"
-					    : gate_reason_name(a->reason),
-		    words);
+		log_info("gate: %s -> %s", gate_reason_name(a->reason), words);
 	a->reason = reason;
 }
 
@@ -653,6 +660,7 @@ agent_open(struct event_base *base, const struct conf *conf,
 	TAILQ_INIT(&a->waiting);
 	sysclock_read(&a->now);
 	clock_start(&a->clk, &k, &a->now);
+	a->remind_at = mono_add_ms(a->now.boot, FIRST_REMIND_MS);
 	if (!open_events(a)) {
 		agent_close(a);
 		return (NULL);

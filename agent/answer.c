@@ -91,12 +91,35 @@ words_clock_back(
 	    clock_back_ms(v->clk), when);
 }
 
+/* A worker ID is held, and its ticks are still to come (not_before, a mark). */
+static bool
+words_later(const struct answer_view *v, const char *name, char *buf, size_t n)
+{
+	const struct serve *s = v->serve;
+	int64_t begins, ms;
+	char when[RFC3339_TEXT_MAX];
+
+	if (!s->gate.window || s->gen.layout.tick_ms == 0)
+		return (false);
+	begins = layout_tick_start_ms(&s->gen.layout, s->gate.floor + 1);
+	ms = begins - wall_ms(clock_now(v->clk, v->now));
+	if (ms <= 0 || !rfc3339_format(begins, when))
+		return (false);
+	snprintf(buf, n,
+	    "%s: worker ID %" PRIu64 " is held; its IDs begin at %s, in "
+	    "%" PRId64 ".%" PRId64 " s",
+	    name, s->gate.worker, when, ms / 1000, ms % 1000 / 100);
+	return (true);
+}
+
 static void
 words_window_spent(const struct answer_view *v, char *buf, size_t n)
 {
 	const struct serve *s = v->serve;
 	int64_t end, past;
 
+	if (words_later(v, "window_spent", buf, n))
+		return;
 	if (!s->gate.window || s->gen.layout.tick_ms == 0) {
 		snprintf(buf, n,
 		    "window_spent: no window stands any more; ZooKeeper has "
@@ -108,8 +131,8 @@ words_window_spent(const struct answer_view *v, char *buf, size_t n)
 	if (past >= 0)
 		snprintf(buf, n,
 		    "window_spent: the window ended %" PRId64
-		    " ms ago and ZooKeeper has confirmed no renewal",
-		    past);
+		    " ms ago and ZooKeeper (%.80s) has confirmed no renewal",
+		    past, v->conf->zookeeper);
 	else
 		snprintf(buf, n,
 		    "window_spent: all ticks up to the window's end are used; "
@@ -178,7 +201,9 @@ answer_words(const struct answer_view *v, enum gate_reason reason,
 		    v->conf->realm);
 		return;
 	case GATE_NO_CLAIM:
-		snprintf(buf, n, "no_claim: no worker ID may be used yet");
+		if (!words_later(v, "no_claim", buf, n))
+			snprintf(
+			    buf, n, "no_claim: no worker ID may be used yet");
 		return;
 	case GATE_WINDOW_SPENT:
 		words_window_spent(v, buf, n);

@@ -438,6 +438,7 @@ lease_run(struct lease *l, const struct instant *now)
 		sysclock_entropy(&rnd);
 		if (!claim_next(&l->claim, claim_time(l, now), &rnd, &op))
 			break;
+		lease_update(l, now); /* the facts as they are now */
 		refresh_status(l, now);
 		carry_out(l, now, &op);
 	}

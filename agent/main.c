@@ -110,13 +110,16 @@ socket_open(struct event_base *base, const struct conf *conf)
 }
 
 static struct hold *
-state_open_or_die(struct event_base *base, const struct conf *conf)
+state_open_or_die(
+    struct event_base *base, const struct conf *conf, struct listener *listener)
 {
 	struct doc_error err;
 	struct hold *h = hold_open(base, conf, &err);
 
-	if (h == NULL)
+	if (h == NULL) {
+		listener_close(listener); /* leaves no socket behind */
 		log_fatal(1, "%s", err.text);
+	}
 	return (h);
 }
 
@@ -139,11 +142,13 @@ main(int argc, char **argv)
 	agent = agent_open(base, &conf, listener, argc, argv);
 	if (agent == NULL)
 		log_fatal(1, "out of memory");
-	hold = state_open_or_die(base, &conf);
+	hold = state_open_or_die(base, &conf, listener);
 	lease = lease_open(
 	    base, &conf, agent_serve(agent), agent_clock(agent), hold, &err);
-	if (lease == NULL)
+	if (lease == NULL) {
+		listener_close(listener);
 		log_fatal(EXIT_CONFIG, "%s", err.text);
+	}
 
 	status = agent_run(agent, lease);
 

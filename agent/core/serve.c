@@ -14,7 +14,7 @@
 #include "layout.h"
 
 /* A wait for longer than this and a tick is a refusal: clients have limits. */
-#define WAIT_MAX_MS 2000
+#define WAIT_MAX_MS 100
 
 #define RETRY_NO_REALM_MS 50
 #define RETRY_NO_CLAIM_MS 50

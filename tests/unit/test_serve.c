@@ -362,10 +362,10 @@ test_floor_ahead(void **state)
 
 	(void)state;
 	agent_start(&a, "firn", STEP_WAIT);
-	a.serve.gate.floor = agent_tick(&a) + 1500;
+	a.serve.gate.floor = agent_tick(&a) + 90;
 	out = ask(&a, 1);
 	assert_int_equal(out.verdict, SERVE_WAIT);
-	assert_int_equal(out.when.ns - a.boot_ns, (1501 - LEAD_MS) * NS_PER_MS);
+	assert_int_equal(out.when.ns - a.boot_ns, (91 - LEAD_MS) * NS_PER_MS);
 	a.boot_ns = out.when.ns;
 	agent_observe(&a);
 	out = ask(&a, 1);
