@@ -57,6 +57,8 @@ begin_write(struct claim *c, struct claim_lane *lane, int64_t ceiling,
 	const char *owner = c->node[0] != '\0' ? c->node : c->own.owner;
 
 	lane->tag = tag_of(rnd);
+	if (c->own.ndoubts == 0)
+		c->sent_zxid = c->zxid;
 	begin(c, lane, c->own.version < 0 ? OP_CREATE_MARK : OP_SET_MARK, op);
 	memcpy(op->generation, c->own_generation, GENERATION_MAX);
 	op->worker = c->own.worker;

@@ -962,6 +962,8 @@ static enum window_news
 mark_news(struct claim *c, struct claim_now now, const struct claim_lane *lane,
     const struct claim_result *r)
 {
+	enum window_news news;
+
 	(void)now;
 	if (lane->kind != OP_GET_MARK)
 		return (window_wrote(&c->own, lane->tag, outcome_of(r->rc),
@@ -972,17 +974,60 @@ mark_news(struct claim *c, struct claim_now now, const struct claim_lane *lane,
 		return (WINDOW_OTHER); /* somebody else wrote it */
 	if (r->rc != RC_OK)
 		return (WINDOW_DOUBT);
-	return (window_read(&c->own, r->mark, r->stat.version, r->stat.czxid));
+	news = window_read(&c->own, r->mark, r->stat.version, r->stat.czxid);
+	/* An own write is one too if its reply was lost. */
+	if (news == WINDOW_CONFIRMED && r->stat.mzxid < c->sent_zxid)
+		return (WINDOW_BACK);
+	return (news);
 }
 
 /* ---- sweep -------------------------------------------------------------- */
+
+/* What a free ID's mark stands at, as far as that can be known; or never. */
+static int64_t
+row_ceiling(const struct claim *c, struct claim_now now,
+    const struct claim_result *r, size_t i)
+{
+	int64_t ceiling = r->rows[i].ceiling;
+
+	if (ceiling != NO_TICK)
+		return (ceiling);
+	if (is_gone(c, r->rows[i].worker))
+		return (INT64_MAX);
+	return (any_deleted(r) ? far_ahead(c, now) : NO_TICK);
+}
+
+/*
+ * The free ID with the lowest mark, at random among equals.  Ahead, what lies
+ * within one renewal is equal: after a mass loss all marks are as far ahead,
+ * and not everybody may wait for the same one.
+ */
+static void
+choose_row(struct claim *c, struct claim_now now, const struct claim_result *r,
+    int64_t lowest, int64_t limit)
+{
+	int64_t bar = lowest;
+	uint64_t equal = 0;
+
+	if (lowest > limit)
+		bar = add_sat(
+		    lowest, c->conf.renew_ms / (int64_t)c->k.layout.tick_ms);
+	for (size_t i = 0; i < r->nrows; i++) {
+		int64_t ceiling = row_ceiling(c, now, r, i);
+
+		if (ceiling > bar || ceiling == INT64_MAX ||
+		    jitter_next(c) % ++equal != 0)
+			continue;
+		c->want = r->rows[i].worker;
+		c->hold_ceiling = ceiling;
+	}
+}
 
 static void
 on_sweep(struct claim *c, struct claim_now now, const struct claim_result *r)
 {
 	int64_t limit = claim_tick(c, now.unix_ms + c->conf.claim_wait_ms);
 	int64_t lowest = INT64_MAX;
-	uint64_t equal = 0;
 
 	if (r->rc != RC_OK) {
 		retry_way(c, now);
@@ -995,31 +1040,22 @@ on_sweep(struct claim *c, struct claim_now now, const struct claim_result *r)
 	c->quarantined = 0;
 	c->want = NO_WORKER;
 	for (size_t i = 0; i < r->nrows; i++) {
-		int64_t ceiling = r->rows[i].ceiling;
+		int64_t ceiling = row_ceiling(c, now, r, i);
 
-		if (ceiling == NO_TICK && is_gone(c, r->rows[i].worker))
-			continue;
-		if (ceiling == NO_TICK && any_deleted(r))
-			ceiling = far_ahead(c, now);
 		if (ceiling > limit)
 			c->quarantined++;
-		if (ceiling < lowest) {
+		if (ceiling < lowest)
 			lowest = ceiling;
-			equal = 0;
-		}
-		/* at random among the lowest */
-		if (ceiling == lowest && jitter_next(c) % ++equal == 0)
-			c->want = r->rows[i].worker;
 	}
+	choose_row(c, now, r, lowest, limit);
 	if (c->want == NO_WORKER) {
 		claim_enter(c, CLAIM_FULL, "no worker ID is free");
 		c->way.wait = back_off(c, now.boot, c->rounds++, 2000, 30000);
 		return;
 	}
 	c->hold = lowest > limit;
-	c->hold_ceiling = lowest;
 	claim_enter(c, CLAIM_CREATING,
-	    c->hold ? "all free marks are ahead: takes the one least ahead"
+	    c->hold ? "all free marks are ahead: takes one least ahead"
 		    : "names the free worker ID with the lowest mark");
 }
 

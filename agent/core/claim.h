@@ -165,6 +165,7 @@ struct claim {
 	struct contract k;
 	int64_t not_before; /* tick */
 	int64_t zxid; /* highest seen under this uuid and generation */
+	int64_t sent_zxid; /* ... before the oldest write in doubt was sent */
 
 	/* claim node */
 	char node[CLAIM_NAME_MAX]; /* "" if none stands */
