@@ -52,16 +52,25 @@ keeper_make(struct keeper *z, const struct contract *k, bool blind)
 	z->k = *k;
 	z->blind = blind;
 	z->zxid = 1;
+	z->tag = (uint64_t)k->generation;
 	add_tree(z);
+}
+
+static void
+drop_trees(struct keeper *z)
+{
+	for (size_t i = 0; i < z->ntrees; i++)
+		free(z->trees[i].marks);
+	free(z->trees);
+	z->trees = NULL;
+	z->ntrees = 0;
 }
 
 void
 keeper_free(struct keeper *z)
 {
 	free(z->claims);
-	for (size_t i = 0; i < z->ntrees; i++)
-		free(z->trees[i].marks);
-	free(z->trees);
+	drop_trees(z);
 	free(z->dead);
 }
 
@@ -220,6 +229,10 @@ keeper_do(struct keeper *z, int64_t session, const struct claim_op *op,
 		out->r.rc = RC_UNKNOWN;
 		return;
 	}
+	if (z->missing || (t == NULL && op->kind != OP_GET_REALM)) {
+		out->r.rc = RC_NONODE;
+		return;
+	}
 	if (op->kind != OP_GET_REALM && t != newest(z) &&
 	    op->kind != OP_SET_MARK && op->kind != OP_GET_MARK) {
 		out->r.rc = RC_NONODE; /* its claims are nobody's any more */
@@ -304,24 +317,84 @@ keeper_end_session(struct keeper *z, int64_t session)
 void
 keeper_delete_mark(struct keeper *z, uint64_t worker)
 {
-	struct keeper_tree *t = newest(z);
+	struct keeper_tree *t = z->missing ? NULL : newest(z);
 
-	if (!t->marks[worker].exists)
+	if (t == NULL || !t->marks[worker].exists)
 		return;
 	t->marks[worker].exists = false;
 	t->mark_children--;
 	z->zxid++;
 }
 
+/* An operator sees to it that the generation is higher than any before. */
 void
 keeper_renew(struct keeper *z, int64_t not_before_ms)
 {
-	z->k.generation++;
+	if (z->tag < (uint64_t)z->k.generation)
+		z->tag = (uint64_t)z->k.generation;
+	z->k.generation = (int64_t)++z->tag;
 	(void)snprintf(z->k.generation_text, sizeof(z->k.generation_text),
-	    "%u-%08x", (unsigned)z->k.generation, (unsigned)z->k.generation);
+	    "%u-%08x", (unsigned)z->k.generation, (unsigned)z->tag);
 	z->k.not_before_ms = not_before_ms;
+	z->missing = false;
 	add_tree(z);
 	z->nclaims = 0; /* of the new tree */
 	z->counter = 0;
 	z->zxid++;
+}
+
+static void
+copy_trees(struct keeper *to, const struct keeper *from)
+{
+	size_t marks = from->k.worker_last + 1;
+
+	to->trees = must(malloc(from->ntrees * sizeof(*to->trees)));
+	to->ntrees = from->ntrees;
+	for (size_t i = 0; i < from->ntrees; i++) {
+		struct keeper_tree *t = &to->trees[i];
+
+		*t = from->trees[i];
+		t->marks = must(malloc(marks * sizeof(*t->marks)));
+		memcpy(
+		    t->marks, from->trees[i].marks, marks * sizeof(*t->marks));
+	}
+}
+
+void
+keeper_copy(const struct keeper *z, struct keeper *out)
+{
+	memset(out, 0, sizeof(*out));
+	out->k = z->k;
+	out->zxid = z->zxid;
+	out->counter = z->counter;
+	copy_trees(out, z);
+}
+
+static void
+end_all(struct keeper *z, int64_t last_session)
+{
+	for (int64_t s = 1; s <= last_session; s++)
+		keeper_end_session(z, s);
+	z->nclaims = 0;
+}
+
+void
+keeper_restore(struct keeper *z, const struct keeper *old, int64_t last_session)
+{
+	end_all(z, last_session);
+	drop_trees(z);
+	z->k = old->k;
+	z->zxid = old->zxid;
+	z->counter = old->counter;
+	copy_trees(z, old);
+}
+
+void
+keeper_wipe(struct keeper *z, int64_t last_session)
+{
+	end_all(z, last_session);
+	drop_trees(z);
+	z->zxid = 1;
+	z->counter = 0;
+	z->missing = true;
 }

@@ -37,6 +37,8 @@ struct keeper {
 	int64_t counter;
 	struct keeper_tree *trees; /* the last one is the realm's */
 	size_t ntrees;
+	uint64_t tag; /* of the last generation: none is used twice */
+	bool missing; /* the realm was wiped */
 	uint64_t creates, writes;
 	uint8_t *dead; /* by session: it was closed, or expired */
 	size_t dead_size;
@@ -66,5 +68,14 @@ bool keeper_session_dead(const struct keeper *z, int64_t session);
 /* What operators do. */
 void keeper_delete_mark(struct keeper *z, uint64_t worker);
 void keeper_renew(struct keeper *z, int64_t not_before_ms);
+
+/*
+ * What disasters do.  A copy is of the data alone and is freed as a keeper is;
+ * restoring one, or wiping, ends all sessions up to the last.
+ */
+void keeper_copy(const struct keeper *z, struct keeper *out);
+void keeper_restore(
+    struct keeper *z, const struct keeper *old, int64_t last_session);
+void keeper_wipe(struct keeper *z, int64_t last_session);
 
 #endif

@@ -16,7 +16,7 @@ seed=${FIRN_TEST_SEED:-$(date +%s)}
 SEEDS=4
 flags="-std=gnu11 -O1 -DNDEBUG -D_GNU_SOURCE -DFIRN_VERSION=\"0\" -w
     -I$src/include -I$src/client/ids"
-core="records window claim claim-next clock gate generator serve"
+core="records window claim claim-next clock gate generator localmark serve"
 passed=0 failed=0
 
 # The parts that no mutant touches are built once.
@@ -56,7 +56,7 @@ run() {
 	grep -q '^ *repeats [1-9]' <<<"$out" && got=caught
 }
 
-# mutant caught|harmless NAME FILE SED SCENARIO STEPS
+# mutant caught|broken|harmless NAME FILE SED SCENARIO STEPS
 mutant() {
 	local want=$1 name=$2 file=$3 script=$4 got figures
 	shift
@@ -117,6 +117,39 @@ mutant caught "the realm's watch is not heard" claim \
 mutant caught "not_before ignored" claim \
     's/^\tc->not_before = claim_tick\(c, c->k.not_before_ms\);/\tc->not_before = NO_TICK;/' \
     renewed 6000000
+mutant caught "resumes below the local mark" claim \
+    's/(window_begin\(&c->old, past->worker, past->local_mark), 0, 0/\1 - 20, 0, 0/' \
+    restarts 20000000
+mutant caught "issues above the local mark on file" gate \
+    's/g->on_file/false/' \
+    restarts 20000000
+mutant caught "lowered before the record is closed" world \
+    's/end_paper\(h, last_tick, !lowers\)/end_paper(h, last_tick, true)/' \
+    restarts 20000000
+mutant caught "record stays after a failed write" world \
+    's/^\tif \(remove_paper\(h\)\) \{/\tif (true) {/' \
+    restarts 20000000
+mutant caught "resumes another home's record" world \
+    's/past.same_home = f->home;/past.same_home = true;/' \
+    restarts 20000000
+mutant caught "another home's mark is its own past" claim \
+    's/c->has_past \&\& c->past.same_home \&\&/c->has_past \&\&/' \
+    restarts 20000000
+mutant caught "the file's floor ignored" claim \
+    's/^\t    c->past.ceiling > ceiling\)/\t    false)/' \
+    floor 100000000
+mutant caught "ZooKeeper's going back not seen" claim \
+    's/r->stat.mzxid != 0 \&\& r->stat.mzxid < c->zxid/false/' \
+    rolled-back 20000000
+mutant caught "... nor by a write whose reply was lost" claim \
+    's/news == WINDOW_CONFIRMED \&\& r->stat.mzxid < c->sent_zxid/false/' \
+    rolled-back 40000000
+mutant broken "who is refused moves its mark" claim-next \
+    's/c->still \? NO_TICK : //' \
+    crowded 400000
+mutant broken "who is refused walks" claim \
+    's/^\t\tif \(c->still\).*/\t\tif (false) {/' \
+    refused 400000
 mutant harmless "claims not looked at" claim \
     's/= has_older\(c, r\);/= false;/' \
     crowded 400000

@@ -13,7 +13,13 @@
 #include "keeper.h"
 #include "layout.h"
 #include "ledger.h"
+#include "localmark.h"
 #include "world.h"
+
+#define CLIENTS 3
+#define FILE_AHEAD 100 /* ticks */
+#define COPIES 8
+#define COPY_NS (20 * NS_PER_S)
 
 #define START_MS INT64_C(1767225600000) /* 2026-01-01 */
 
@@ -36,6 +42,10 @@ enum kind {
 	EV_WATCH, /* the realm's watch has fired */
 	EV_RENEW, /* renews the realm */
 	EV_TWIN, /* a process is copied, memory and all, to another host */
+	EV_ACCEPT, /* its peers no longer refuse a host */
+	EV_COPY, /* ZooKeeper's data is backed up */
+	EV_ROLL_BACK, /* ... and goes back to such a copy */
+	EV_WIPE, /* ... or is lost */
 };
 
 struct event {
@@ -51,6 +61,34 @@ struct event {
 	uint32_t id;
 };
 
+/* What the disk does to a state file. */
+enum disk {
+	DISK_GOOD,
+	DISK_FULL, /* no write succeeds, and one may tear what was there */
+	DISK_STUCK, /* nor can it be removed */
+};
+
+/* A state file. */
+struct paper {
+	bool there, torn;
+	bool home; /* written here, in this boot */
+	bool open;
+	bool refused; /* by the peers */
+	struct contract contract;
+	char claim[CLAIM_NAME_MAX];
+	uint64_t worker;
+	int64_t ceiling, local_mark, zxid, base_ns;
+};
+
+/* What a process knows of its state file. */
+struct hold {
+	struct paper record; /* as last written */
+	struct localmark mark;
+	int64_t floor; /* of the window in the record */
+	bool begun, failed, absent;
+	mono_t retry_at;
+};
+
 struct host {
 	bool running, paused, link_up, deaf; /* deaf: replies are lost */
 	bool connected, missed_watch;
@@ -64,7 +102,13 @@ struct host {
 	struct serve serve;
 	bool served;
 	uint64_t *scratch;
-	uint64_t after; /* the client's, kept across restarts */
+	uint64_t after[CLIENTS]; /* kept across restarts */
+	bool filed; /* keeps a state file */
+	bool still; /* refused by its peers */
+	enum disk disk;
+	unsigned tears;
+	struct paper file;
+	struct hold hold;
 	uint32_t open_ids[2];
 	int64_t wake_at;
 	unsigned twin; /* 1 + the host that runs a copy of this process */
@@ -83,10 +127,15 @@ struct world {
 	int64_t now;
 	uint64_t order, dice;
 	int64_t next_session;
+	struct keeper copies[COPIES]; /* of ZooKeeper's data, by age */
+	unsigned ncopies;
+	bool went_back; /* and the realm was not renewed since */
+	int64_t known_zxid; /* who knows less would not notice */
 	struct tally t;
 };
 
 static void pump(struct world *w, unsigned i);
+static void file_trouble(struct world *w, unsigned i);
 
 static void *
 must(void *p)
@@ -178,6 +227,14 @@ pop(struct world *w)
 	return (top);
 }
 
+/* An event of the world's own. */
+static void
+again(struct world *w, enum kind kind, unsigned ms)
+{
+	push(w, (struct event){
+		    .at = w->now + (int64_t)ms * NS_PER_MS, .kind = kind });
+}
+
 static void
 after_ms(struct world *w, enum kind kind, unsigned host, int64_t ms)
 {
@@ -216,7 +273,213 @@ time_of(const struct world *w, struct host *h, struct instant *in)
 	    .boot = in->boot, .unix_ms = wall_ms(clock_now(&h->clock, in)) });
 }
 
+/* ---- the state file: as agent/hold.c and agent/lease.c do it ------------- */
+
+static bool
+write_paper(struct host *h, const struct paper *p)
+{
+	if (h->disk == DISK_GOOD) {
+		h->file = *p;
+		h->file.there = h->file.home = true;
+		h->file.torn = false;
+		return (true);
+	}
+	if (h->disk == DISK_FULL && h->tears++ % 2 != 0)
+		h->file.torn = true;
+	return (false);
+}
+
+static bool
+remove_paper(struct host *h)
+{
+	if (h->disk == DISK_STUCK)
+		return (false);
+	h->file.there = false;
+	return (true);
+}
+
+/* It cannot be written: it must not tell what is no longer so. */
+static void
+give_up_paper(struct host *h, mono_t boot)
+{
+	h->hold.retry_at = mono_add_ms(boot, 1000);
+	if (remove_paper(h)) {
+		h->hold.absent = true;
+		h->hold.failed = false;
+	} else
+		h->hold.failed = true;
+}
+
+static void
+write_record(struct host *h, mono_t boot, const struct paper *p, int64_t mark)
+{
+	struct hold *o = &h->hold;
+	bool good;
+
+	localmark_writing(&o->mark, mark);
+	o->record = *p;
+	o->record.local_mark = mark;
+	o->floor = p->local_mark;
+	good = write_paper(h, &o->record);
+	localmark_wrote(&o->mark, good);
+	if (good) {
+		o->absent = o->failed = false;
+		return;
+	}
+	o->record.worker = NO_WORKER; /* not on file: write it again */
+	give_up_paper(h, boot);
+}
+
+static bool
+says_the_same(const struct paper *a, const struct paper *b)
+{
+	return (a->worker == b->worker && a->ceiling == b->ceiling &&
+		a->refused == b->refused && a->base_ns == b->base_ns &&
+		strcmp(a->claim, b->claim) == 0);
+}
+
+/* p: what the file should say, with the least local mark. */
+static void
+update_paper(struct host *h, mono_t boot, int64_t now, const struct paper *p)
+{
+	struct hold *o = &h->hold;
+	int64_t mark = NO_TICK;
+	bool due;
+
+	if (!o->begun) {
+		o->begun = true;
+		localmark_init(&o->mark, true, NO_TICK, FILE_AHEAD);
+		o->record.worker = NO_WORKER;
+	}
+	if ((o->absent || o->failed) && !mono_reached(boot, o->retry_at))
+		return;
+	due = localmark_due(&o->mark, now, p->ceiling, &mark);
+	if (!due && says_the_same(&o->record, p))
+		return;
+	if (mark < o->mark.confirmed)
+		mark = o->mark.confirmed;
+	if (mark < p->local_mark)
+		mark = p->local_mark;
+	o->retry_at = mono_add_ms(boot, 1000);
+	write_record(h, boot, p, mark);
+}
+
+/* Issuing has ended.  False: the file does not say so. */
+static bool
+end_paper(struct host *h, int64_t last_tick, bool keep)
+{
+	struct hold *o = &h->hold;
+
+	if (!h->filed || !o->begun || o->absent)
+		return (!o->failed);
+	o->record.open = keep;
+	o->record.local_mark = last_tick > o->floor ? last_tick : o->floor;
+	if (!keep) /* the mark is about to say the same */
+		o->record.ceiling = o->record.local_mark;
+	if (o->record.worker == NO_WORKER)
+		return (remove_paper(h));
+	return (write_paper(h, &o->record) || remove_paper(h));
+}
+
+/* The gate's facts, and the file that stands before them. */
+static void
+update_facts(struct host *h, struct claim_now t)
+{
+	struct gate *gate = &h->serve.gate;
+	const struct window *w;
+	int64_t last = h->served ? h->serve.gen.last_tick : NO_TICK;
+	struct paper p;
+
+	claim_facts(&h->claim, t, gate);
+	gate->clock_skew = h->still;
+	gate->state_failed = false;
+	w = claim_window(&h->claim, t);
+	if (w == NULL || !h->filed || h->claim.stopping)
+		return;
+	p = (struct paper){
+		.open = true,
+		.refused = h->still,
+		.contract = h->claim.k,
+		.worker = w->worker,
+		.ceiling = w->ceiling,
+		.local_mark = w->floor > last ? w->floor : last,
+		.zxid = h->claim.zxid,
+		.base_ns = h->clock.base_ns,
+	};
+	memcpy(p.claim, w->owner, sizeof(p.claim));
+	update_paper(
+	    h, t.boot, layout_tick_of(&p.contract.layout, t.unix_ms), &p);
+	gate->on_file = !h->hold.absent;
+	gate->local_mark = h->hold.mark.confirmed;
+	gate->state_failed = h->hold.failed;
+}
+
+static bool
+may_resume(const struct host *h, int64_t unix_ms)
+{
+	const struct paper *f = &h->file;
+
+	return (h->filed && f->there && !f->torn && f->home && f->open &&
+		layout_tick_of(&f->contract.layout, unix_ms) <= f->ceiling);
+}
+
+/* What the process before this one left; true: its window is gone on in. */
+static bool
+take_over_paper(struct host *h, const struct instant *in)
+{
+	const struct paper *f = &h->file;
+	struct clock_conf clock_conf = h->clock.conf;
+	struct claim_past past;
+
+	memset(&h->hold, 0, sizeof(h->hold));
+	if (!h->filed || !f->there || f->torn)
+		return (false);
+	if (f->home) {
+		clock_resume(&h->clock, &clock_conf, in, f->base_ns);
+		h->still = f->refused;
+	}
+	memset(&past, 0, sizeof(past));
+	past.contract = f->contract;
+	past.worker = f->worker;
+	past.ceiling = f->ceiling;
+	past.local_mark = f->local_mark;
+	past.zxid = f->zxid;
+	memcpy(past.claim, f->claim, sizeof(past.claim));
+	past.same_home = f->home;
+	past.resume =
+	    past.same_home && may_resume(h, wall_ms(clock_now(&h->clock, in)));
+	claim_resume(&h->claim, &past);
+	return (past.resume);
+}
+
 /* ---- the process --------------------------------------------------------- */
+
+/* ZooKeeper or not, there is a window: it is gone on in at once. */
+static void
+check_resumed(struct world *w, struct host *h)
+{
+	struct instant in;
+	struct claim_now t = time_of(w, h, &in);
+	int64_t tick = layout_tick_of(&h->claim.k.layout, t.unix_ms);
+
+	w->t.resumed++;
+	w->t.resumed_dark += !h->link_up;
+	if (h->clock.verdict != CLOCK_GOOD || h->still ||
+	    h->disk == DISK_STUCK || tick <= h->claim.not_before ||
+	    tick > h->claim.past.ceiling ||
+	    h->claim.past.local_mark >= h->claim.past.ceiling ||
+	    h->claim.past.local_mark > tick + FILE_AHEAD)
+		return;
+	if (serve_state(&h->serve, &h->clock, &in) != GATE_ALLOW) {
+		w->t.stranded++;
+		(void)fprintf(stderr,
+		    "sim: at %.3f s host %td does not go on: %s; tick %" PRId64
+		    ", local mark %" PRId64 ", ceiling %" PRId64 "\n",
+		    (double)w->now / 1e9 - 1000, h - w->hosts,
+		    gate_reason_name(serve_state(&h->serve, &h->clock, &in)),
+		    tick, h->claim.past.local_mark, h->claim.past.ceiling);
+	}
+}
 
 static void
 boot_agent(struct world *w, unsigned i)
@@ -232,6 +495,7 @@ boot_agent(struct world *w, unsigned i)
 		.scratch = h->scratch,
 	};
 	struct instant in = clock_of(w, h);
+	bool resumes;
 
 	h->running = true;
 	h->paused = false;
@@ -248,6 +512,11 @@ boot_agent(struct world *w, unsigned i)
 	memset(&h->serve, 0, sizeof(h->serve));
 	clock_start(&h->clock, &clock_conf, &in);
 	claim_init(&h->claim, &conf, roll(w));
+	resumes = take_over_paper(h, &in);
+	claim_hold_still(&h->claim, h->still);
+	pump(w, i);
+	if (resumes)
+		check_resumed(w, h);
 	if (h->link_up)
 		after_ms(w, EV_UP, i, between(w, 1, 500));
 }
@@ -346,14 +615,20 @@ pump(struct world *w, unsigned i)
 	mono_t wake;
 
 	while (claim_next(&h->claim, t, &rnd, &op)) {
+		if (h->still && op.kind == OP_SET_MARK &&
+		    h->claim.state != CLAIM_LOWERING &&
+		    op.mark.ceiling != h->claim.own.highest)
+			w->t.moved++;
 		send_op(w, i, &op);
 		rnd = fresh(w);
 	}
 	if (!h->served && h->claim.realm_known) {
-		serve_init(
-		    &h->serve, &h->claim.k.layout, odds(w, 500), 5, 10000);
+		serve_init(&h->serve, &h->claim.k.layout, odds(w, 500),
+		    w->w.lead_ms > 0 ? w->w.lead_ms : 5, 10000);
 		h->served = true;
 	}
+	if (h->served)
+		update_facts(h, t);
 	wake = claim_wake(&h->claim);
 	if (wake.ns != MONO_NEVER.ns) {
 		int64_t at = wake.ns - h->boot_offset;
@@ -369,11 +644,18 @@ pump(struct world *w, unsigned i)
 		}
 	}
 	if (h->claim.state == CLAIM_STOPPED) {
-		keeper_end_session(&w->z, h->session);
+		if (h->session != 0 && h->connected && h->link_up) {
+			keeper_end_session(&w->z, h->session);
+			h->session = 0;
+			h->unfed_at = -1;
+		} else
+			abandon_session(w, i);
 		h->running = false;
-		h->session = 0;
-		h->unfed_at = -1;
-		after_ms(w, EV_BOOT, i, between(w, 1, 5000));
+		if (w->w.quick && odds(w, 300))
+			after_ms(w, EV_BOOT, i, between(w, 0, 4));
+		else
+			after_ms(w, EV_BOOT, i,
+			    between(w, 1, odds(w, 700) ? 5000 : 40000));
 	}
 }
 
@@ -420,7 +702,8 @@ book_run(struct world *w, const struct firn_parts *p, const struct run *r)
 }
 
 static void
-book(struct world *w, struct host *h, const struct gen_grant *g)
+book(
+    struct world *w, struct host *h, uint64_t *after, const struct gen_grant *g)
 {
 	const struct firn_layout *l = &w->z.k.layout;
 	bool twins = in_twin_time(w, h);
@@ -435,9 +718,9 @@ book(struct world *w, struct host *h, const struct gen_grant *g)
 			w->t.outside++;
 			continue;
 		}
-		if (r->first <= h->after)
+		if (r->first <= *after)
 			w->t.decreases++;
-		h->after = r->first + (r->count - 1) * r->stride;
+		*after = r->first + (r->count - 1) * r->stride;
 		w->t.ids += r->count;
 		if (twins)
 			continue;
@@ -450,30 +733,48 @@ book(struct world *w, struct host *h, const struct gen_grant *g)
 	}
 }
 
-static void
-issue(struct world *w, unsigned i)
+/* One request of one client; false: it was not granted. */
+static bool
+ask(struct world *w, struct host *h, uint64_t *after, uint32_t count)
 {
-	struct host *h = &w->hosts[i];
 	struct serve_answer a;
 	struct serve_request rq = {
-		.count = (uint32_t)between(w, 1, odds(w, 100) ? 400 : 20),
-		.after = h->after,
+		.count = count,
+		.after = *after,
 		.random = roll(w),
 		.waiting = odds(w, 100) ? 3 : 0,
 	};
 	struct instant in;
 	struct claim_now t = time_of(w, h, &in);
 
+	update_facts(h, t);
+	serve_batch(&h->serve, &h->clock, &in, &rq, &a);
+	if (a.verdict == SERVE_GRANT)
+		book(w, h, after, &a.grant);
+	else if (a.verdict == SERVE_REFUSE)
+		w->t.refusals[a.reason & 15]++;
+	return (a.verdict == SERVE_GRANT);
+}
+
+static void
+issue(struct world *w, unsigned i)
+{
+	struct host *h = &w->hosts[i];
+	uint64_t *after = &h->after[roll(w) % CLIENTS];
+
 	if (!h->served)
 		return;
 	if (odds(w, 2)) /* a new handle */
-		h->after = rq.after = 0;
-	claim_facts(&h->claim, t, &h->serve.gate);
-	serve_batch(&h->serve, &h->clock, &in, &rq, &a);
-	if (a.verdict == SERVE_GRANT)
-		book(w, h, &a.grant);
-	else if (a.verdict == SERVE_REFUSE)
-		w->t.refusals[a.reason & 15]++;
+		*after = 0;
+	(void)ask(
+	    w, h, after, (uint32_t)between(w, 1, odds(w, 100) ? 400 : 20));
+	if (!w->w.restless || !odds(w, 10))
+		return;
+	/* A burst takes all that may be had, and is the end of the process. */
+	while (ask(w, h, after, 1000))
+		continue;
+	if (!h->claim.stopping && odds(w, 500))
+		file_trouble(w, i);
 }
 
 /* ---- trouble ------------------------------------------------------------- */
@@ -507,19 +808,6 @@ pause_host(struct world *w, unsigned i)
 }
 
 static void
-crash(struct world *w, unsigned i)
-{
-	struct host *h = &w->hosts[i];
-
-	w->t.crashes++;
-	h->running = false;
-	h->connected = false;
-	abandon_session(w, i);
-	h->life++;
-	after_ms(w, EV_BOOT, i, between(w, 1, odds(w, 500) ? 200 : 20000));
-}
-
-static void
 step_clock(struct world *w, unsigned i)
 {
 	struct host *h = &w->hosts[i];
@@ -539,16 +827,99 @@ step_clock(struct world *w, unsigned i)
 }
 
 static void
+crash(struct world *w, unsigned i)
+{
+	struct host *h = &w->hosts[i];
+
+	w->t.crashes++;
+	h->running = false;
+	h->connected = false;
+	abandon_session(w, i);
+	h->life++;
+	if (w->w.quick && odds(w, 600))
+		after_ms(w, EV_BOOT, i, between(w, 0, 4));
+	else
+		after_ms(
+		    w, EV_BOOT, i, between(w, 1, odds(w, 500) ? 200 : 20000));
+}
+
+/* The machine starts again: its clients too, and what lies in memory. */
+static void
+reboot(struct world *w, unsigned i)
+{
+	struct host *h = &w->hosts[i];
+
+	crash(w, i);
+	w->t.reboots++;
+	if (w->w.jumpy_clocks) /* the battery is low */
+		step_clock(w, i);
+	h->boot_offset = between(w, 5, 60) * NS_PER_S - w->now;
+	memset(h->after, 0, sizeof(h->after));
+	h->file.home = false;
+	if (!w->w.safe_files && odds(w, 500))
+		h->file.there = false;
+}
+
+/* This host is made of that one's disk. */
+static void
+copy_file(struct world *w, unsigned i, unsigned from)
+{
+	struct host *h = &w->hosts[i];
+
+	reboot(w, i);
+	if (w->w.safe_files || i == from || !h->filed || w->went_back)
+		return;
+	w->t.file_faults++;
+	h->file = w->hosts[from].file;
+	h->file.home = false;
+}
+
+static void
+fault_file(struct world *w, unsigned i)
+{
+	struct host *h = &w->hosts[i];
+
+	if (w->w.safe_files || !h->filed)
+		return;
+	w->t.file_faults++;
+	h->disk = odds(w, 700) ? DISK_FULL : DISK_STUCK;
+	after_ms(w, EV_HEAL, i, between(w, 10, 8000));
+}
+
+/* The skew's verdict. */
+static void
+set_still(struct world *w, unsigned i, bool still)
+{
+	struct host *h = &w->hosts[i];
+
+	w->t.stills += still;
+	h->still = still;
+	claim_hold_still(&h->claim, still);
+}
+
+/* The file no longer names the window before its mark is lowered. */
+static void
 stop_agent(struct world *w, unsigned i)
 {
 	struct host *h = &w->hosts[i];
 	struct instant in;
 	struct claim_now t = time_of(w, h, &in);
+	int64_t last_tick = h->served ? h->serve.gen.last_tick : NO_TICK;
+	bool lowers =
+	    h->claim.connected && h->claim.has_own && h->claim.own.owned;
 
 	w->t.stops++;
 	h->serve.gate.draining = true;
-	claim_stop(&h->claim, t, h->served ? h->serve.gen.last_tick : NO_TICK);
-	after_ms(w, EV_QUIT, i, 2 * DEADLINE_NS / NS_PER_MS);
+	if (!end_paper(h, last_tick, !lowers) && lowers)
+		h->claim.has_own = false; /* the mark stays as it is */
+	if (h->filed && odds(w, 100)) {
+		crash(w, i);
+		return;
+	}
+	claim_stop(&h->claim, t, last_tick);
+	after_ms(w, EV_QUIT, i,
+	    h->filed && odds(w, 300) ? between(w, 0, 20)
+				     : 2 * DEADLINE_NS / NS_PER_MS);
 	pump(w, i);
 }
 
@@ -572,7 +943,8 @@ copy_process(struct world *w, unsigned i, unsigned j)
 	b->clock = a->clock;
 	b->serve = a->serve;
 	b->served = a->served;
-	b->after = a->after;
+	memcpy(b->after, a->after, sizeof(b->after));
+	b->still = a->still;
 	b->claim = a->claim;
 	b->claim.conf.scratch = b->scratch;
 	b->life++;
@@ -591,6 +963,33 @@ copy_process(struct world *w, unsigned i, unsigned j)
 		after_ms(w, EV_UP, j, between(w, 1, 3000));
 }
 
+/* Ends of the process, and what becomes of its file. */
+static void
+file_trouble(struct world *w, unsigned i)
+{
+	if (w->w.restless && odds(w, 300))
+		cut_link(w, i, between(w, 500, 50000));
+	switch (roll(w) % (w->w.restless ? 16 : 8)) {
+	case 0:
+		reboot(w, i);
+		break;
+	case 1:
+		copy_file(w, i, (unsigned)(roll(w) % w->w.hosts));
+		break;
+	case 2:
+		fault_file(w, i);
+		break;
+	case 3:
+	case 4:
+	case 5:
+		stop_agent(w, i);
+		break;
+	default:
+		crash(w, i);
+		break;
+	}
+}
+
 static void
 trouble(struct world *w, unsigned i)
 {
@@ -601,8 +1000,16 @@ trouble(struct world *w, unsigned i)
 	after_ms(w, EV_TROUBLE, i, between(w, 1, 2 * (int64_t)w->w.chaos_ms));
 	if (!h->running || h->paused || h->claim.stopping)
 		return;
+	if (odds(w, w->w.still)) {
+		set_still(w, i, true);
+		after_ms(w, EV_ACCEPT, i, between(w, 1, 40000));
+	}
 	if (w->w.jumpy_clocks && odds(w, 500)) {
 		step_clock(w, i);
+		return;
+	}
+	if (w->w.files != 0 && odds(w, w->w.restless ? 600 : 150)) {
+		file_trouble(w, i);
 		return;
 	}
 	switch (roll(w) % 8) {
@@ -782,6 +1189,10 @@ hear(struct world *w, const struct event *e)
 	case EV_OPERATOR:
 	case EV_RENEW:
 	case EV_TWIN:
+	case EV_ACCEPT:
+	case EV_COPY:
+	case EV_ROLL_BACK:
+	case EV_WIPE:
 		break;
 	}
 }
@@ -829,6 +1240,13 @@ resume(struct world *w, unsigned i)
 
 /* ---- the server ---------------------------------------------------------- */
 
+static bool
+is_write(const struct claim_op *op)
+{
+	return (op->kind == OP_CREATE || op->kind == OP_CREATE_MARK ||
+		op->kind == OP_SET_MARK);
+}
+
 static void
 arrive(struct world *w, const struct event *e)
 {
@@ -852,7 +1270,8 @@ arrive(struct world *w, const struct event *e)
 		return;
 	reply.reply = must(malloc(sizeof(*reply.reply)));
 	keeper_do(&w->z, e->session, e->op, reply.reply);
-	if (!h->link_up || h->deaf || odds(w, w->w.lose_reply)) {
+	if (!h->link_up || h->deaf || odds(w, w->w.lose_reply) ||
+	    (is_write(e->op) && odds(w, w->w.lose_writes))) {
 		w->t.lost++;
 		free_event(&reply);
 		return;
@@ -883,14 +1302,118 @@ renew_realm(struct world *w)
 {
 	keeper_renew(
 	    &w->z, START_MS + w->now / NS_PER_MS + w->w.reserve_max_ms + 10000);
+	w->went_back = false;
+	while (w->ncopies > 0) /* an operator's next one is of this tree */
+		keeper_free(&w->copies[--w->ncopies]);
 	for (unsigned i = 0; i < w->w.hosts; i++) {
 		if (w->hosts[i].session != 0)
 			w->hosts[i].missed_watch = true;
 		tell_watch(w, i);
 	}
-	push(w, (struct event){
-		    .at = w->now + (int64_t)w->w.renew_realm_ms * NS_PER_MS,
-		    .kind = EV_RENEW });
+	if (w->w.renew_realm_ms != 0)
+		again(w, EV_RENEW, w->w.renew_realm_ms);
+}
+
+/* ---- disasters ----------------------------------------------------------- */
+
+static void
+copy_data(struct world *w)
+{
+	if (w->w.roll_back_ms == 0)
+		return;
+	again(w, EV_COPY, COPY_NS / NS_PER_MS);
+	if (w->z.missing || w->went_back)
+		return;
+	if (w->ncopies == COPIES) {
+		keeper_free(&w->copies[0]);
+		memmove(w->copies, w->copies + 1,
+		    (COPIES - 1) * sizeof(w->copies[0]));
+		w->ncopies--;
+	}
+	keeper_copy(&w->z, &w->copies[w->ncopies++]);
+}
+
+/* The servers go down and come up, for each host at its own time. */
+static void
+cut_for_a_while(struct world *w)
+{
+	for (unsigned i = 0; i < w->w.hosts; i++)
+		cut_link(w, i, between(w, 1, odds(w, 800) ? 3000 : 40000));
+}
+
+/*
+ * A process that knows nothing of this tree's time after the copy, or so
+ * little that others' writes hide it, would take what is gone for never done.
+ */
+static bool
+remembers(const struct world *w, const struct contract *k, int64_t zxid)
+{
+	return (k->generation == w->z.k.generation && zxid > w->known_zxid);
+}
+
+static bool
+all_remember(const struct world *w)
+{
+	for (unsigned i = 0; i < w->w.hosts; i++) {
+		const struct host *h = &w->hosts[i];
+
+		if (h->running && !remembers(w, &h->claim.k, h->claim.zxid))
+			return (false);
+	}
+	return (true);
+}
+
+/* May it start now?  Only with a record that remembers. */
+static bool
+may_boot(const struct world *w, const struct host *h)
+{
+	const struct instant in = clock_of(w, h);
+
+	if (!w->went_back)
+		return (true);
+	return (may_resume(h, wall_ms(in.wall) + 10000) &&
+		remembers(w, &h->file.contract, h->file.zxid));
+}
+
+static void
+roll_back(struct world *w)
+{
+	const struct keeper *copy;
+
+	if (w->w.roll_back_ms == 0)
+		return;
+	if (w->went_back || w->z.missing || w->ncopies == 0) {
+		again(w, EV_ROLL_BACK, w->w.roll_back_ms);
+		return;
+	}
+	copy = &w->copies[roll(w) % w->ncopies];
+	w->known_zxid = copy->zxid + 8 * (int64_t)w->w.hosts;
+	if (!w->w.careless && !all_remember(w)) {
+		again(w, EV_ROLL_BACK, 500);
+		return;
+	}
+	again(w, EV_ROLL_BACK, w->w.roll_back_ms);
+	w->t.rollbacks++;
+	keeper_restore(&w->z, copy, w->next_session);
+	cut_for_a_while(w);
+	if (w->w.careless)
+		return;
+	w->went_back = true;
+	again(w, EV_RENEW, (unsigned)between(w, 100, 90000));
+}
+
+static void
+wipe(struct world *w)
+{
+	if (w->w.wipe_ms == 0)
+		return;
+	again(w, EV_WIPE, w->w.wipe_ms);
+	if (w->went_back || w->z.missing)
+		return;
+	w->t.wipes++;
+	keeper_wipe(&w->z, w->next_session);
+	cut_for_a_while(w);
+	again(w, EV_RENEW, (unsigned)between(w, 100, 90000));
 }
 
 static void
@@ -917,6 +1440,7 @@ heal(struct world *w, unsigned i)
 	struct host *h = &w->hosts[i];
 
 	h->deaf = false;
+	h->disk = DISK_GOOD;
 	tell_watch(w, i);
 	if (h->link_up)
 		return;
@@ -957,20 +1481,21 @@ happen(struct world *w, struct event *e)
 			crash(w, e->host);
 		return;
 	case EV_BOOT:
-		if (!h->running)
+		if (h->running)
+			return;
+		if (may_boot(w, h))
 			boot_agent(w, e->host);
+		else
+			after_ms(w, EV_BOOT, e->host, 1000);
 		return;
 	case EV_OPERATOR:
 		if (w->w.delete_marks_ms == 0)
 			return;
 		keeper_delete_mark(&w->z, roll(w) % w->w.workers);
-		push(w, (struct event){
-			    .at = w->now +
-				  (int64_t)w->w.delete_marks_ms * NS_PER_MS,
-			    .kind = EV_OPERATOR });
+		again(w, EV_OPERATOR, w->w.delete_marks_ms);
 		return;
 	case EV_RENEW:
-		if (w->w.renew_realm_ms != 0)
+		if (w->w.renew_realm_ms != 0 || w->went_back || w->z.missing)
 			renew_realm(w);
 		return;
 	case EV_TWIN:
@@ -978,9 +1503,19 @@ happen(struct world *w, struct event *e)
 			return;
 		copy_process(w, (unsigned)(roll(w) % w->w.hosts),
 		    (unsigned)(roll(w) % w->w.hosts));
-		push(w, (struct event){
-			    .at = w->now + (int64_t)w->w.twins_ms * NS_PER_MS,
-			    .kind = EV_TWIN });
+		again(w, EV_TWIN, w->w.twins_ms);
+		return;
+	case EV_ACCEPT:
+		set_still(w, e->host, false);
+		return;
+	case EV_COPY:
+		copy_data(w);
+		return;
+	case EV_ROLL_BACK:
+		roll_back(w);
+		return;
+	case EV_WIPE:
+		wipe(w);
 		return;
 	case EV_ISSUE:
 		after_ms(w, EV_ISSUE, e->host,
@@ -1032,6 +1567,7 @@ world_make(const struct weather *weather, uint64_t seed)
 		h->link_up = true;
 		h->boot_offset = between(w, 0, 1000000) * NS_PER_S;
 		h->wall_offset = between(w, -100, 100) * NS_PER_MS;
+		h->filed = odds(w, weather->files);
 		after_ms(w, EV_BOOT, i, between(w, 1, 3000));
 		after_ms(w, EV_ISSUE, i, between(w, 1, 1000));
 		if (weather->chaos_ms != 0)
@@ -1039,14 +1575,17 @@ world_make(const struct weather *weather, uint64_t seed)
 			    between(w, 1, 2 * (int64_t)weather->chaos_ms));
 	}
 	if (weather->delete_marks_ms != 0)
-		push(w, (struct event){ .at = w->now + 20 * NS_PER_S,
-			    .kind = EV_OPERATOR });
+		again(w, EV_OPERATOR, 20000);
 	if (weather->twins_ms != 0)
-		push(w, (struct event){
-			    .at = w->now + 20 * NS_PER_S, .kind = EV_TWIN });
+		again(w, EV_TWIN, 20000);
 	if (weather->renew_realm_ms != 0)
-		push(w, (struct event){
-			    .at = w->now + 60 * NS_PER_S, .kind = EV_RENEW });
+		again(w, EV_RENEW, 60000);
+	if (weather->roll_back_ms != 0) {
+		again(w, EV_COPY, 10000);
+		again(w, EV_ROLL_BACK, 100000);
+	}
+	if (weather->wipe_ms != 0)
+		again(w, EV_WIPE, 60000);
 	return (w);
 }
 
@@ -1067,6 +1606,8 @@ world_free(struct world *w)
 	free(w->hosts);
 	free(w->heap);
 	ledger_free(w->ledger);
+	while (w->ncopies > 0)
+		keeper_free(&w->copies[--w->ncopies]);
 	keeper_free(&w->z);
 	free(w);
 }
@@ -1086,7 +1627,9 @@ world_run(struct world *w, uint64_t steps, int64_t until_ns)
 		happen(w, &e);
 		free_event(&e);
 		w->t.steps++;
-		if (w->t.repeats + w->t.decreases + w->t.outside > 0)
+		if (w->t.repeats + w->t.decreases + w->t.outside + w->t.moved +
+			w->t.stranded >
+		    0)
 			return (false);
 	}
 	return (true);
@@ -1103,10 +1646,39 @@ void
 world_calm(struct world *w)
 {
 	w->w.chaos_ms = w->w.delete_marks_ms = w->w.renew_realm_ms =
-	    w->w.twins_ms = 0;
-	w->w.lose_reply = w->w.lose_request = 0;
-	for (unsigned i = 0; i < w->w.hosts; i++)
+	    w->w.twins_ms = w->w.roll_back_ms = w->w.wipe_ms = 0;
+	w->w.lose_reply = w->w.lose_request = w->w.lose_writes = 0;
+	w->w.restless = false;
+	if (w->w.careless) { /* late, but in the end */
+		w->went_back = true;
+		again(w, EV_RENEW, 1000);
+	}
+	for (unsigned i = 0; i < w->w.hosts; i++) {
 		w->hosts[i].drift_ppm = 0;
+		w->hosts[i].disk = DISK_GOOD;
+		set_still(w, i, false);
+		w->hosts[i].file.refused = false;
+	}
+}
+
+void
+world_refuse(struct world *w, unsigned from, unsigned to, int64_t off_ms)
+{
+	for (unsigned i = from; i < to; i++) {
+		w->hosts[i].wall_offset = off_ms * NS_PER_MS;
+		keeper_end_session(&w->z, w->hosts[i].session);
+		reboot(w, i);
+		w->hosts[i].still = true;
+	}
+}
+
+void
+world_accept(struct world *w, unsigned from, unsigned to)
+{
+	for (unsigned i = from; i < to; i++) {
+		w->hosts[i].wall_offset = 0;
+		set_still(w, i, false);
+	}
 }
 
 int64_t
@@ -1129,7 +1701,7 @@ world_tally(const struct world *w, struct tally *out)
 		if (!h->running || h->paused || !h->served)
 			continue;
 		t = time_of(w, h, &in);
-		claim_facts(&h->claim, t, &h->serve.gate);
+		update_facts(h, t);
 		out->serving +=
 		    serve_state(&h->serve, &h->clock, &in) == GATE_ALLOW;
 	}

@@ -22,6 +22,7 @@ struct weather {
 	uint64_t force_worker; /* NO_WORKER: claims decide */
 	bool blind; /* the server ignores expected versions */
 	unsigned lose_reply; /* a reply is lost, silently */
+	unsigned lose_writes; /* ... the more so if it is a write's */
 	unsigned lose_request;
 	unsigned chaos_ms; /* mean time between troubles of one host; 0: none */
 	bool wild_clocks; /* steps of many seconds, drift */
@@ -31,14 +32,26 @@ struct weather {
 	unsigned delete_marks_ms; /* an operator deletes a mark; 0: never */
 	unsigned renew_realm_ms; /* an operator renews the realm; 0: never */
 	unsigned twins_ms; /* a process is copied with its memory; 0: never */
+	unsigned roll_back_ms; /* ZooKeeper's data goes back; 0: never */
+	bool careless; /* ... and no operator renews the realm */
+	unsigned wipe_ms; /* ... or is lost; 0: never */
+	unsigned files; /* odds that a host keeps a state file */
+	bool safe_files; /* that never fail, nor are lost or copied */
+	bool restless; /* most troubles are ends of the process */
+	bool quick; /* which is often back within milliseconds */
+	unsigned still; /* odds of a trouble: the peers refuse, or no more */
+	int64_t lead_ms; /* max_lead_ms; 0: the default */
 };
 
 struct world;
 
 struct tally {
 	uint64_t steps, ids, repeats, decreases, outside;
+	uint64_t moved; /* a mark moved by who is refused by its peers */
+	uint64_t stranded; /* a window on file that was not gone on in */
 	uint64_t creates, writes, lost, expired, pauses, crashes, stops,
-	    clock_steps, twins;
+	    clock_steps, twins, reboots, resumed, resumed_dark, file_faults,
+	    rollbacks, wipes, stills;
 	uint64_t refusals[16];
 	unsigned serving; /* hosts that would serve now */
 };
@@ -51,6 +64,12 @@ bool world_run(struct world *w, uint64_t steps, int64_t until_ns);
 
 /* Cuts every host off for so long, from now on. */
 void world_cut_all(struct world *w, int64_t ns);
+
+/* The clocks of hosts from..to-1 are off by so much, and the peers say so. */
+void world_refuse(struct world *w, unsigned from, unsigned to, int64_t off_ms);
+
+/* ... and no longer. */
+void world_accept(struct world *w, unsigned from, unsigned to);
 
 /* No trouble begins any more; what stands off comes back. */
 void world_calm(struct world *w);
