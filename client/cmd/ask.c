@@ -81,16 +81,13 @@ connect_status(struct ask *a, struct ask_answer *out, int errnum)
 		return (fail(a, out, CMD_DENIED,
 		    "not allowed (uid %u needs write permission on the socket)",
 		    (unsigned)geteuid()));
-	case ENOENT:
-		return (fail(a, out, CMD_AWAY, "no agent: no such socket"));
-	case ECONNREFUSED:
-		return (fail(a, out, CMD_AWAY,
-		    "no agent: the socket is there, but nobody listens"));
 	case EAGAIN:
 		return (fail(
 		    a, out, CMD_AWAY, "the agent does not take connections"));
 	default:
-		return (fail(a, out, CMD_AWAY, "%s", strerror(errnum)));
+		/* in libfirn's words */
+		return (
+		    fail(a, out, CMD_AWAY, "no agent: %s", strerror(errnum)));
 	}
 }
 

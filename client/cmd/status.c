@@ -182,9 +182,7 @@ status_main(int argc, char **argv)
 	rc = cmd_end(spec.name, CMD_DONE);
 	if (rc != CMD_DONE || ask_serves(&answer.doc))
 		return (rc);
-	return (cmd_fail(CMD_AGAIN, spec.name,
-	    "%s: the agent does not serve: "
-	    "%s%s%s",
-	    a.socket, answer.doc.state, answer.doc.words[0] == '\0' ? "" : ": ",
-	    answer.doc.words));
+	/* why stands in what was printed */
+	return (cmd_fail(
+	    CMD_AGAIN, spec.name, "%s: the agent does not serve", a.socket));
 }
