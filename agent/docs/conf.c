@@ -65,7 +65,7 @@ take_action(const struct flag *f, struct request *r)
 		r->action = CONF_CHECK;
 	else if (flag_is(f, "--version"))
 		r->action = CONF_VERSION;
-	else if (flag_is(f, "--help"))
+	else if (flag_is(f, "--help") || flag_is(f, "-h"))
 		r->action = CONF_HELP;
 	else if (flag_is(f, "--first-use"))
 		r->first_use = true;

@@ -17,7 +17,6 @@
 #include "cmd.h"
 #include "doc.h"
 #include "reckon.h"
-#include "rfc3339.h"
 
 #define OPTIONS_MAX 24
 #define LONG_BASE 256 /* val of the first long option */
@@ -202,8 +201,8 @@ print_help(const struct cmd_spec *spec)
 	    spec->usage[0] == '\0' ? "" : " ", spec->usage, spec->text);
 	for (size_t i = 0; i < spec->noptions; i++)
 		print_option(&spec->options[i]);
-	printf("  --help");
-	print_column("show this text", strlen("  --help"));
+	printf("  -h, --help");
+	print_column("show this text", strlen("  -h, --help"));
 	printf("\nexit status:\n%s\n", spec->statuses);
 }
 
@@ -230,7 +229,7 @@ set_instant(const struct cmd_spec *spec, const struct cmd_option *o,
 	size_t where = 0;
 	int64_t v;
 
-	if (rfc3339_parse_or_ms(text, &v, &where) != 0)
+	if (!reckon_instant(text, &v, &where))
 		return (cmd_fail(CMD_USAGE, spec->name,
 		    "--%s: \"%s\" is neither RFC 3339 nor Unix milliseconds "
 		    "(character %zu)",
@@ -300,6 +299,7 @@ make_tables(const struct cmd_spec *spec, struct option *longs, char *shorts)
 	size_t i;
 
 	*shorts++ = ':';
+	*shorts++ = 'h';
 	for (i = 0; i < spec->noptions; i++) {
 		const struct cmd_option *o = &spec->options[i];
 
@@ -351,7 +351,7 @@ cmd_parse(
     const struct cmd_spec *spec, int argc, char **argv, void *out, int *first)
 {
 	struct option longs[OPTIONS_MAX + 2];
-	char shorts[2 * OPTIONS_MAX + 2];
+	char shorts[2 * OPTIONS_MAX + 3];
 	int val, rc;
 
 	if (spec->noptions > OPTIONS_MAX)
@@ -406,7 +406,8 @@ cmd_dispatch(const char *program, const char *text,
 	if (argc < 2)
 		return (cmd_fail(CMD_USAGE, name,
 		    "which command? (see %s --help)", program));
-	if (strcmp(argv[1], "--help") == 0) {
+	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
+	    strcmp(argv[1], "help") == 0) {
 		print_entries(program, text, entries, n);
 		return (cmd_end(name, CMD_DONE));
 	}

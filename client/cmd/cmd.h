@@ -33,7 +33,7 @@ enum cmd_kind {
 	CMD_FLAG, /* bool */
 	CMD_TEXT, /* const char *, NULL if not given */
 	CMD_NUMBER, /* int64_t, between min and max */
-	CMD_INSTANT, /* int64_t, Unix ms; RFC 3339 or a number */
+	CMD_INSTANT, /* int64_t, Unix ms; RFC 3339, a date or a number */
 	CMD_FORMAT, /* enum cmd_format */
 };
 
@@ -72,6 +72,9 @@ struct cmd_entry {
 	const char *summary;
 };
 
+/* What firn_layout_preset() knows. */
+#define CMD_PRESETS "firn, twitter, discord, instagram, sonyflake, js53"
+
 const char *cmd_format_name(enum cmd_format format);
 
 /* Options that several subcommands have, for their tables. */
@@ -94,8 +97,10 @@ const char *cmd_format_name(enum cmd_format format);
 #define CMD_OPT_LAYOUT(type)                                              \
 	{ "layout", 0, CMD_TEXT, offsetof(type, layout.layout),           \
 		"PRESET|T/W/S",                                           \
-		"firn, twitter, or bits of time, worker and\n"            \
-		"sequence; default the agent's, else firn",               \
+		CMD_PRESETS                                               \
+		",\n"                                                     \
+		"or bits of time, worker and sequence; default the\n"     \
+		"agent's, else firn",                                     \
 		0, 0 },                                                   \
 	{                                                                 \
 		"epoch", 0, CMD_INSTANT, offsetof(type, layout.epoch_ms), \
@@ -148,6 +153,10 @@ struct cmd_layout {
 	const char *layout;
 	int64_t epoch_ms; /* or CMD_UNSET */
 };
+
+/* Says what is wrong with bits (or a preset's name); gives CMD_USAGE. */
+int cmd_bad_bits(
+    const char *name, const char *option, const char *text, size_t where);
 
 /*
  * From the flags alone: false with *status set and the line said; *l gets

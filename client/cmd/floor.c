@@ -4,6 +4,7 @@
 
 #include "cmd.h"
 #include "layout.h"
+#include "reckon.h"
 #include "rfc3339.h"
 
 struct floor_options {
@@ -23,10 +24,10 @@ static const struct cmd_spec spec = {
 	.name = "floor",
 	.usage = "TIME [--layout PRESET|T/W/S] [--epoch MS|RFC3339] "
 		 "[-f FORMAT]",
-	.text = "Prints the smallest ID of an instant (RFC 3339, or Unix "
-		"milliseconds): all IDs of\nthat instant or later are not "
-		"below it, all earlier ones are.  With agents whose\nclocks "
-		"differ, take off the spread.",
+	.text = "Prints the smallest ID of an instant (RFC 3339, a date, or "
+		"Unix milliseconds):\nall IDs of that instant or later are "
+		"not below it, all earlier ones are.  With\nagents whose "
+		"clocks differ, take off the spread.",
 	.statuses = "  0   printed\n"
 		    "  1   standard output\n"
 		    "  64  usage, or an instant outside the layout's span",
@@ -36,9 +37,16 @@ static const struct cmd_spec spec = {
 };
 
 static int
-outside(const char *text, const struct firn_layout *l)
+outside(const char *text, int64_t unix_ms, const struct firn_layout *l)
 {
 	char from[RFC3339_TEXT_MAX], to[RFC3339_TEXT_MAX];
+	char at[RFC3339_TEXT_MAX];
+
+	if (reckon_is_seconds(text, unix_ms, l) && rfc3339_format(unix_ms, at))
+		return (cmd_fail(CMD_USAGE, spec.name,
+		    "%s is %.10s, before the layout %s begins: are these "
+		    "seconds? Milliseconds end in three more digits",
+		    text, at, l->name));
 
 	if (!rfc3339_format(l->epoch_ms, from) ||
 	    !rfc3339_format(layout_end_ms(l), to))
@@ -69,7 +77,7 @@ floor_main(int argc, char **argv)
 	if (first == argc)
 		return (cmd_fail(CMD_USAGE, spec.name,
 		    "which instant? (see firn floor --help)"));
-	if (rfc3339_parse_or_ms(argv[first], &unix_ms, &where) != 0)
+	if (!reckon_instant(argv[first], &unix_ms, &where))
 		return (cmd_fail(CMD_USAGE, spec.name,
 		    "\"%s\" is neither RFC 3339 nor Unix milliseconds "
 		    "(character %zu)",
@@ -77,7 +85,7 @@ floor_main(int argc, char **argv)
 	if (!cmd_layout_find(spec.name, &o.layout, o.socket, &l, &rc))
 		return (rc);
 	if (firn_id_floor(&l, unix_ms, &id) != 0)
-		return (outside(argv[first], &l));
+		return (outside(argv[first], unix_ms, &l));
 	if (firn_format_id(
 		id, (enum firn_format)o.format, text, sizeof(text)) != 0)
 		return (CMD_FAILED);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* layouts - the layout that decode and floor go by: flags, agent, preset. */
+#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cmd.h"
 #include "layout.h"
+#include "reckon.h"
 
 #define AGENT_TIMEOUT_MS 300
 
@@ -23,6 +25,24 @@ set_epoch(
 	return (false);
 }
 
+int
+cmd_bad_bits(
+    const char *name, const char *option, const char *text, size_t where)
+{
+	const char *presets = strcmp(option, "bits") == 0
+				  ? "no "
+				  : "neither a preset (" CMD_PRESETS ") nor ";
+	unsigned sum;
+
+	if (reckon_bits(text, &sum) && sum > 64)
+		return (cmd_fail(CMD_USAGE, name,
+		    "--%s: \"%s\" makes %u bits, at most 64", option, text,
+		    sum));
+	return (cmd_fail(CMD_USAGE, name,
+	    "--%s: \"%s\" is %sbits such as 41/10/12 (character %zu)", option,
+	    text, presets, where + 1));
+}
+
 bool
 cmd_layout_given(const char *name, const struct cmd_layout *given,
     struct firn_layout *l, int *status)
@@ -32,10 +52,7 @@ cmd_layout_given(const char *name, const struct cmd_layout *given,
 
 	if (firn_layout_preset(text, l) != 0 &&
 	    layout_parse_bits(text, l, &where) != 0) {
-		*status = cmd_fail(CMD_USAGE, name,
-		    "layout \"%s\" is neither a preset (firn, twitter) nor "
-		    "bits such as 41/10/12 (character %zu)",
-		    text, where + 1);
+		*status = cmd_bad_bits(name, "layout", text, where);
 		return (false);
 	}
 	if (!layout_valid(l)) {
@@ -46,6 +63,32 @@ cmd_layout_given(const char *name, const struct cmd_layout *given,
 		return (false);
 	}
 	return (set_epoch(name, given->epoch_ms, l, status));
+}
+
+/* False, after a line that says which layout is used instead, and why. */
+static bool
+say_default(const char *name, const char *socket, int err, const char *why)
+{
+	switch (err) {
+	case FIRN_EAWAY:
+		cmd_say(name,
+		    "using layout firn, since there is no agent at %s: say "
+		    "--layout",
+		    socket);
+		break;
+	case FIRN_EACCES:
+		cmd_say(name,
+		    "using layout firn, since %s is not open to uid %u: say "
+		    "--layout",
+		    socket, (unsigned)geteuid());
+		break;
+	default:
+		cmd_say(name,
+		    "using layout firn, since the agent at %s says none (%s): "
+		    "say --layout",
+		    socket, why);
+	}
+	return (false);
 }
 
 /* The agent's layout; false if it does not say it at once. */
@@ -62,11 +105,9 @@ ask_agent(const char *name, const char *socket, struct firn_layout *l)
 	int err;
 
 	/* No socket, no wait: firn_get_layout() would wait for one. */
-	if (access(socket, F_OK) != 0) {
-		cmd_say(
-		    name, "no agent at %s: goes by the layout firn", socket);
-		return (false);
-	}
+	if (access(socket, F_OK) != 0)
+		return (say_default(name, socket,
+		    errno == EACCES ? FIRN_EACCES : FIRN_EAWAY, why));
 	err = firn_open(&f, &opt);
 	if (err == 0) {
 		err = firn_get_layout(f, l);
@@ -76,9 +117,8 @@ ask_agent(const char *name, const char *socket, struct firn_layout *l)
 	}
 	if (err == 0)
 		return (true);
-	cmd_say(name, "agent at %s: %s: goes by the layout firn", socket,
-	    why[0] != '\0' ? why : firn_strerror(err));
-	return (false);
+	return (say_default(
+	    name, socket, err, why[0] != '\0' ? why : firn_strerror(err)));
 }
 
 bool

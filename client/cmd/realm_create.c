@@ -36,7 +36,7 @@ static const struct cmd_option table[] = {
 	{ "agents", 0, CMD_NUMBER, AT(agents), "N",
 	    "bits for N agents, with a quarter to spare", 1, INT64_MAX },
 	{ "layout", 0, CMD_TEXT, AT(layout), "PRESET",
-	    "firn (41/10/12, the default) or twitter", 0, 0 },
+	    CMD_PRESETS ";\ndefault firn (41/10/12)", 0, 0 },
 	{ "bits", 0, CMD_TEXT, AT(bits), "T/W/S",
 	    "bits of time, worker and sequence", 0, 0 },
 	{ "epoch", 0, CMD_INSTANT, AT(epoch_ms), "MS|RFC3339",
@@ -149,15 +149,13 @@ make_split(const struct create_options *o, struct firn_layout *l)
 	}
 	if (o->bits != NULL) {
 		if (layout_parse_bits(o->bits, l, &where) != 0)
-			return (cmd_fail(CMD_USAGE, spec.name,
-			    "--bits: \"%s\" are no bits such as 41/10/12 that "
-			    "make at most 64 (character %zu)",
-			    o->bits, where + 1));
+			return (
+			    cmd_bad_bits(spec.name, "bits", o->bits, where));
 		return (CMD_DONE);
 	}
 	if (firn_layout_preset(o->layout == NULL ? "firn" : o->layout, l) != 0)
 		return (cmd_fail(CMD_USAGE, spec.name,
-		    "--layout: \"%s\" is no preset (firn, twitter)",
+		    "--layout: \"%s\" is no preset (" CMD_PRESETS ")",
 		    o->layout));
 	return (CMD_DONE);
 }
@@ -257,15 +255,12 @@ differs(const struct create_options *o, const struct contract *asked,
 {
 	struct firn_layout l = asked->layout;
 
-	/* bits alone demand no epoch */
-	if (o->epoch_ms == CMD_UNSET && o->layout == NULL)
+	/* bits alone demand no epoch, a preset's name does */
+	if (o->epoch_ms != CMD_UNSET || o->layout == NULL)
 		l.epoch_ms = is->layout.epoch_ms;
-	if (o->agents != CMD_UNSET || o->layout != NULL || o->bits != NULL) {
-		if (l.epoch_ms != is->layout.epoch_ms)
-			return ("epoch");
-		if (!layout_equal(&l, &is->layout))
-			return ("layout");
-	}
+	if ((o->agents != CMD_UNSET || o->layout != NULL || o->bits != NULL) &&
+	    !layout_equal(&l, &is->layout))
+		return ("layout");
 	if (o->epoch_ms != CMD_UNSET && o->epoch_ms != is->layout.epoch_ms)
 		return ("epoch");
 	if (o->workers != NULL && (asked->worker_first != is->worker_first ||
@@ -351,12 +346,28 @@ garbled(const struct tree *t, const struct tree_realm *realm)
 	    t->realm, t->hosts, realm->why));
 }
 
+/* All 64 bits in use: most databases have no unsigned column. */
+static void
+say_sign(const struct contract *k)
+{
+	char at[RFC3339_TEXT_MAX];
+	int64_t turns_ms;
+
+	if (reckon_sign_turns(&k->layout, &turns_ms) &&
+	    rfc3339_format(turns_ms, at))
+		cmd_say(spec.name,
+		    "64 bits: IDs are negative in a signed column from %.10s "
+		    "on",
+		    at);
+}
+
 static int
 report(const struct tree *t, const struct create_options *o,
     const struct contract *k)
 {
 	contract_print(t->realm, k, -1);
 	say_agents(o, k);
+	say_sign(k);
 	contract_say_wait(t, k);
 	return (cmd_end(spec.name, CMD_DONE));
 }
@@ -419,6 +430,11 @@ read_backup(const char *name, struct contract *k)
 	if (n > DOC_SIZE_MAX)
 		return (cmd_fail(CMD_UNFIT, spec.name,
 		    "--from %s: too long for a contract", name));
+	if (n > 6 && memcmp(text, "realm ", 6) == 0)
+		return (cmd_fail(CMD_UNFIT, spec.name,
+		    "--from %s: this is no backup: only firn realm show "
+		    "--json makes one",
+		    name));
 	if (realm_parse(text, n, k, &err) != 0)
 		return (cmd_fail(
 		    CMD_UNFIT, spec.name, "--from %s: %s", name, err.text));

@@ -9,7 +9,9 @@
 #include "doc.h"
 #include "layout.h"
 #include "reckon.h"
+#include "rfc3339.h"
 
+#define DATE_WIDTH 10 /* "2026-03-01" */
 #define DECIMAL_WIDTH_MAX 20
 #define HEX_WIDTH 16
 #define AGENT_TIME_BITS 41
@@ -95,6 +97,67 @@ reckon_range(const char *text, uint64_t *first, uint64_t *last, size_t *where)
 		return (true);
 	*where = n + 1;
 	return (doc_parse_u64(text + n + 1, last) && *last >= *first);
+}
+
+/* A number of one to three digits. */
+static bool
+add_number(const char **text, unsigned *sum)
+{
+	size_t n = strspn(*text, "0123456789");
+	unsigned v = 0;
+
+	if (n < 1 || n > 3)
+		return (false);
+	for (; n > 0; n--)
+		v = v * 10 + (unsigned)(*(*text)++ - '0');
+	*sum += v;
+	return (true);
+}
+
+bool
+reckon_bits(const char *text, unsigned *sum)
+{
+	*sum = 0;
+	if (!add_number(&text, sum) || *text++ != '/' ||
+	    !add_number(&text, sum))
+		return (false);
+	if (*text == '+') {
+		text++;
+		if (!add_number(&text, sum))
+			return (false);
+	}
+	return (*text++ == '/' && add_number(&text, sum) && *text == '\0');
+}
+
+bool
+reckon_instant(const char *text, int64_t *unix_ms, size_t *where)
+{
+	static const char midnight[] = "T00:00:00Z";
+	char whole[DATE_WIDTH + sizeof(midnight)];
+
+	if (strlen(text) == DATE_WIDTH && text[4] == '-') {
+		(void)snprintf(whole, sizeof(whole), "%s%s", text, midnight);
+		return (rfc3339_parse(whole, unix_ms, where) == 0);
+	}
+	return (rfc3339_parse_or_ms(text, unix_ms, where) == 0);
+}
+
+bool
+reckon_is_seconds(
+    const char *text, int64_t unix_ms, const struct firn_layout *l)
+{
+	return (text[strspn(text, "0123456789")] == '\0' &&
+		unix_ms < l->epoch_ms && unix_ms > l->epoch_ms / 1000 &&
+		unix_ms < layout_end_ms(l) / 1000);
+}
+
+bool
+reckon_sign_turns(const struct firn_layout *l, int64_t *unix_ms)
+{
+	if (l->time_bits + l->worker_bits + l->sequence_bits < 64)
+		return (false);
+	*unix_ms = layout_tick_start_ms(l, INT64_C(1) << (l->time_bits - 1));
+	return (true);
 }
 
 int64_t

@@ -32,6 +32,27 @@ FIRN_CHECK_RESULT bool reckon_range(
     const char *text, uint64_t *first, uint64_t *last, size_t *where);
 
 /*
+ * Text of the form 41/10/12 or 41/5+5/12, whatever its sum: *sum.  False:
+ * another form, or a number of more than three digits.
+ */
+FIRN_CHECK_RESULT bool reckon_bits(const char *text, unsigned *sum);
+
+/* RFC 3339, a date alone (midnight UTC), or a number of Unix milliseconds. */
+FIRN_CHECK_RESULT bool reckon_instant(
+    const char *text, int64_t *unix_ms, size_t *where);
+
+/* Is it a number that the layout would hold if it were seconds? */
+FIRN_CHECK_RESULT bool reckon_is_seconds(
+    const char *text, int64_t unix_ms, const struct firn_layout *l);
+
+/*
+ * The instant from which IDs do not fit a signed integer of 64 bits.  False:
+ * they always do.
+ */
+FIRN_CHECK_RESULT bool reckon_sign_turns(
+    const struct firn_layout *l, int64_t *unix_ms);
+
+/*
  * When no window that anyone may hold by now reaches further: so long after
  * now as a window is long and a clock may be ahead.
  */

@@ -49,6 +49,28 @@ tree_close(struct tree *t)
 	t->z = NULL;
 }
 
+static const char *
+unknown_why(const struct tree *t)
+{
+	if (!zkcall_connected_once(t->z))
+		return (zkcall_session_lost(t->z)
+			    ? "cannot resolve its name, or nobody answers there"
+			    : "no connection in time");
+	if (zkcall_session_lost(t->z))
+		return ("the session was lost");
+	return ("no answer in time; a write may or may not have been done: "
+		"run it again");
+}
+
+static int
+fail_chroot(const struct tree *t)
+{
+	return (cmd_fail(CMD_UNFIT, t->command,
+	    "ZooKeeper at %s: the chroot does not exist: make it first, see "
+	    "firn(1)",
+	    t->hosts));
+}
+
 int
 tree_fail(const struct tree *t, const char *path, const struct zkcall_reply *r)
 {
@@ -64,12 +86,7 @@ tree_fail(const struct tree *t, const char *path, const struct zkcall_reply *r)
 		    "ZooKeeper at %s: %s: no such node", t->hosts, path));
 	case ZK_UNKNOWN:
 		return (cmd_fail(CMD_AWAY, t->command, "ZooKeeper at %s: %s",
-		    t->hosts,
-		    zkcall_session_lost(t->z) ? "the session was lost"
-		    : zkcall_connected_once(t->z)
-			? "no answer in time; a write may or may not have "
-			  "been done: run it again"
-			: "no connection in time"));
+		    t->hosts, unknown_why(t)));
 	case ZK_NODEEXISTS:
 	case ZK_BADVERSION:
 	case ZK_NOTEMPTY:
@@ -157,6 +174,21 @@ tree_read(const struct tree *t, struct tree_realm *out)
 	return (status);
 }
 
+/* No realm: or is it the address that is wrong? */
+static int
+fail_missing(const struct tree *t)
+{
+	struct zkcall_reply r;
+	bool no_chroot = zkcall_get(t->z, "/", &r) == ZK_NONODE;
+
+	zkcall_reply_free(&r);
+	if (no_chroot)
+		return (fail_chroot(t));
+	return (cmd_fail(CMD_UNFIT, t->command,
+	    "realm %s does not exist at %s: firn realm create makes it",
+	    t->realm, t->hosts));
+}
+
 int
 tree_read_good(const struct tree *t, struct tree_realm *out)
 {
@@ -168,9 +200,7 @@ tree_read_good(const struct tree *t, struct tree_realm *out)
 	case TREE_GOOD:
 		return (CMD_DONE);
 	case TREE_MISSING:
-		return (cmd_fail(CMD_UNFIT, t->command,
-		    "realm %s does not exist at %s: firn realm create makes it",
-		    t->realm, t->hosts));
+		return (fail_missing(t));
 	case TREE_HALF:
 		return (cmd_fail(CMD_UNFIT, t->command,
 		    "realm %s at %s is only half made: run firn realm create "
@@ -210,9 +240,7 @@ ensure(const struct tree *t, const char *path, int64_t *stamp_ms)
 	if (rc == ZK_OK || rc == ZK_NODEEXISTS)
 		status = CMD_DONE;
 	else if (rc == ZK_NONODE && strcmp(path, "/firn") == 0)
-		status = cmd_fail(CMD_UNFIT, t->command,
-		    "ZooKeeper at %s: the chroot does not exist: make it first",
-		    t->hosts);
+		status = fail_chroot(t);
 	else
 		status = tree_fail(t, path, &r);
 	zkcall_reply_free(&r);

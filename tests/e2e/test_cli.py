@@ -53,6 +53,7 @@ def test_help(words):
     assert result.err == ''
     for line in result.out.splitlines():
         assert len(line) <= 100, line
+    assert firn(*words, '-h').out == result.out
 
 
 @pytest.mark.parametrize('words', [[]] + SUBCOMMANDS, ids=' '.join)
@@ -72,6 +73,18 @@ def test_an_unknown_option_is_a_usage_error(words):
 def test_wrong_arguments_are_usage_errors(words):
     result = firn(*words, status=64)
     assert result.err.strip() and not result.out
+
+
+def test_bits_that_make_too_many_are_added_up():
+    for words in (['decode', '--layout', '41/10/14', '1'],
+                  ['realm', 'create', '--first', '--bits', '41/10/14']):
+        assert '65 bits, at most 64' in one_line(firn(*words, status=64))
+
+
+def test_help_is_a_word_too():
+    assert firn('help').out == firn('--help').out
+    assert firn('realm', 'help').out == firn('realm', '--help').out
+    assert run('firnd', '-h').out == run('firnd', '--help').out
 
 
 def test_version():
@@ -139,7 +152,14 @@ def test_decode_refuses_what_is_no_id(text):
 
 def test_decode_without_an_agent_says_which_layout_it_took(tmp_path):
     result = firn('decode', '1', env={'FIRN_SOCKET': str(tmp_path / 'none')})
-    assert 'firn' in result.err and result.out
+    assert 'using layout firn' in result.err and result.out
+    assert result.err.count(str(tmp_path)) == 1
+
+
+def test_decode_of_crockford_is_strict():
+    text = '070X2XH2M0000'
+    assert firn('decode', '--layout', 'firn', text).out
+    firn('decode', '--layout', 'firn', text.lower(), status=64)
 
 
 def test_floor_is_the_smallest_id_of_an_instant():
@@ -150,6 +170,11 @@ def test_floor_is_the_smallest_id_of_an_instant():
     assert '2025-01-01' in one_line(result)
     assert firn('floor', 'yesterday', '--layout', 'firn',
                 status=64).err.strip()
+    at = ('--layout', 'firn')
+    assert (firn('floor', '2026-03-01', *at).out ==
+            firn('floor', '2026-03-01T00:00:00Z', *at).out)
+    result = firn('floor', '1772323200', *at, status=64)
+    assert '1970-01-21' in one_line(result) and 'seconds' in result.err
 
 
 # ---- nobody there -------------------------------------------------------------
@@ -161,7 +186,7 @@ def test_no_agent_is_69(tmp_path, words):
     path = str(tmp_path / 'none.sock')
     start = time.monotonic()
     result = firn(*words, '--socket', path, status=69)
-    assert path in one_line(result)
+    assert path + ': no agent: No such file' in one_line(result)
     assert time.monotonic() - start < 5
 
 
@@ -174,6 +199,12 @@ def test_no_zookeeper_is_69(nowhere, words):
                   status=69)
     assert nowhere in one_line(result)
     assert time.monotonic() - start < 5
+
+
+def test_a_name_that_does_not_resolve_is_69():
+    result = firn('realm', 'show', '--zk', 'nosuchhost.invalid', '--timeout',
+                  8000, status=69)
+    assert 'cannot resolve' in one_line(result)
 
 
 def test_a_socket_that_is_not_allowed_is_77(tmp_path):
@@ -279,7 +310,9 @@ def test_status_of_an_agent_that_refuses_is_75(lab):
     at = ('--socket', one.socket)
     doc = firn('status', '--json', *at, status=75).json
     assert doc['reason'] == 'no_realm'
-    assert 'no_realm' in firn('status', *at, status=75).out
+    result = firn('status', *at, status=75)
+    assert 'no_realm' in result.out and 'no_realm' not in result.err
+    assert len(result.err.splitlines()) == 1 and one.socket in result.err
     assert 'no_realm' in one_line(
         firn('next', '--timeout', 300, *at, status=75))
     assert one_line(firn('wait', '--timeout', 300, *at, status=75))
@@ -309,7 +342,29 @@ def test_realm_create_show_and_again(lab):
                   status=78)
     assert realm.name in one_line(result)
     firn('realm', 'create', '--first', '--if-missing', *zk(lab, realm.name))
+    for other, word in (('--layout twitter', 'another layout'),
+                        ('--bits 41/7/15', 'another layout'),
+                        ('--epoch 2025-02-01', 'another epoch'),
+                        ('--workers 1-61', 'another range of worker IDs')):
+        result = firn('realm', 'create', '--first', '--if-missing',
+                      *other.split(), *zk(lab, realm.name), status=78)
+        assert word in one_line(result)
     assert realm.contract() == contract
+
+
+def test_realm_of_64_bits_says_when_the_sign_turns(lab):
+    result = firn('realm', 'create', '--first', '--layout', 'discord',
+                  *zk(lab, 'unsigned'))
+    assert re.search(r'negative in a signed column from 20\d\d-\d\d-\d\d',
+                     result.err)
+    assert not firn('realm', 'create', '--first', *zk(lab, 'signed')).err
+
+
+def test_a_chroot_that_is_missing_is_78(lab):
+    at = ('--zk', lab.server.hosts + '/no-such', '--realm', 'r')
+    for words in (['create', '--first'], ['show'], ['renew']):
+        result = firn('realm', *words, *at, status=78)
+        assert 'the chroot does not exist' in one_line(result)
 
 
 def test_realm_create_wants_to_know_whether_ids_were_served(lab):
@@ -347,6 +402,10 @@ def test_realm_from_file_keeps_uuid_and_raises_the_generation(lab, tmp_path):
     assert int(after['generation'].split('-')[0]) == 1 + int(
         before['generation'].split('-')[0])
     assert int(after['not_before_ms']) > time.time() * 1000
+    backup.write_text(firn('realm', 'show', *zk(lab, realm.name)).out)
+    result = firn('realm', 'create', '--from', backup, '--after-loss',
+                  *zk(lab, 'other'), status=78)
+    assert '--json' in one_line(result)
     backup.write_text('{"format": 1,')
     result = firn('realm', 'create', '--from', backup, '--after-loss',
                   *zk(lab, 'other'), status=78)

@@ -193,6 +193,102 @@ test_not_before(void **state)
 }
 
 static void
+test_bits(void **state)
+{
+	static const struct {
+		const char *text;
+		int sum; /* -1: another form */
+	} cases[] = {
+		{ "41/10/12", 63 },
+		{ "41/10/14", 65 }, /* what the words are for */
+		{ "41/5+5/12", 63 },
+		{ "999/999/999", 2997 },
+		{ "1000/1/1", -1 },
+		{ "41/10", -1 },
+		{ "41/10/", -1 },
+		{ "41/10/12/", -1 },
+		{ "41/5+/12", -1 },
+		{ "41/10/1x", -1 },
+		{ "firn", -1 },
+		{ "", -1 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		unsigned sum;
+
+		if (reckon_bits(cases[i].text, &sum) != (cases[i].sum >= 0))
+			fail_msg("\"%s\"", cases[i].text);
+		if (cases[i].sum >= 0)
+			assert_int_equal(sum, cases[i].sum);
+	}
+}
+
+static void
+test_instant(void **state)
+{
+	static const struct {
+		const char *text;
+		int64_t unix_ms; /* -1: none */
+		size_t where;
+	} cases[] = {
+		{ "2026-03-01", INT64_C(1772323200000), 0 },
+		{ "2026-03-01T00:00:00Z", INT64_C(1772323200000), 0 },
+		{ "1772323200000", INT64_C(1772323200000), 0 },
+		{ "1772323200", INT64_C(1772323200), 0 }, /* 10 digits */
+		{ "2026-02-29", -1, 8 }, /* no leap year */
+		{ "2026-03-1", -1, 9 },
+		{ "2026-03-01 ", -1, 10 },
+		{ "2026/03/01", -1, 4 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		int64_t ms = -1;
+		size_t where = 0;
+		bool good = reckon_instant(cases[i].text, &ms, &where);
+
+		if (good != (cases[i].unix_ms >= 0) || ms != cases[i].unix_ms ||
+		    (!good && where != cases[i].where))
+			fail_msg("\"%s\": %zu", cases[i].text, where);
+	}
+}
+
+static void
+test_seconds(void **state)
+{
+	struct firn_layout l;
+
+	(void)state;
+	assert_int_equal(firn_layout_preset("firn", &l), 0);
+	assert_true(reckon_is_seconds("1772323200", 1772323200, &l));
+	/* milliseconds before the epoch, and what no layout holds */
+	assert_false(reckon_is_seconds("1704067200000", 1704067200000, &l));
+	assert_false(reckon_is_seconds("10", 10, &l));
+	assert_false(reckon_is_seconds("9999999999", 9999999999, &l));
+	assert_false(reckon_is_seconds("1970-01-21T12:18:43Z", 1772323000, &l));
+}
+
+static void
+test_sign(void **state)
+{
+	struct firn_layout l;
+	int64_t ms = 0;
+
+	(void)state;
+	assert_int_equal(firn_layout_preset("firn", &l), 0);
+	assert_false(reckon_sign_turns(&l, &ms));
+	assert_int_equal(firn_layout_preset("discord", &l), 0);
+	assert_true(reckon_sign_turns(&l, &ms));
+	for (int after = 0; after <= 1; after++) {
+		uint64_t id;
+
+		assert_int_equal(firn_id_floor(&l, ms - 1 + after, &id), 0);
+		assert_int_equal(id > INT64_MAX, after);
+	}
+}
+
+static void
 test_generation(void **state)
 {
 	struct contract k = { .generation = 0 };
@@ -516,6 +612,10 @@ main(void)
 		cmocka_unit_test(test_agents),
 		cmocka_unit_test(test_range),
 		cmocka_unit_test(test_not_before),
+		cmocka_unit_test(test_bits),
+		cmocka_unit_test(test_instant),
+		cmocka_unit_test(test_seconds),
+		cmocka_unit_test(test_sign),
 		cmocka_unit_test(test_generation),
 		cmocka_unit_test(test_escape),
 		cmocka_unit_test(test_rows),
