@@ -24,6 +24,9 @@ struct scenario {
 
 static bool storm(struct world *w, const struct scenario *s);
 static bool full(struct world *w, const struct scenario *s);
+static bool mass_restart(struct world *w, const struct scenario *s);
+static bool mass_loss(struct world *w, const struct scenario *s);
+static bool stepped_back(struct world *w, const struct scenario *s);
 static bool refused(struct world *w, const struct scenario *s);
 
 #define CALM_S 300 /* after which all must serve again */
@@ -134,6 +137,19 @@ static const struct scenario scenarios[] = {
 	{ "storm", "1,000 agents in 1,024 IDs after a cut of 20 s",
 	    { CALM, .force_worker = NO_WORKER, .hosts = 1000, .workers = 1024 },
 	    0, false, storm },
+	{ "mass-restart",
+	    "900 of 1,024 agents killed at once, with their files",
+	    { CALM, .force_worker = NO_WORKER, .hosts = 1024, .workers = 1024,
+		.files = 1000, .safe_files = true },
+	    0, false, mass_restart },
+	{ "mass-loss", "900 of 1,024 hosts lost at once, fresh ones come",
+	    { CALM, .force_worker = NO_WORKER, .hosts = 1024, .workers = 1024 },
+	    0, false, mass_loss },
+	{ "stepped-back",
+	    "a whole fleet is stepped back an hour, then repaired",
+	    { CALM, .force_worker = NO_WORKER, .hosts = 100, .workers = 1024,
+		.files = 500, .safe_files = true },
+	    0, false, stepped_back },
 	{ "full", "more agents than IDs: the late ones only list",
 	    { CALM, .force_worker = NO_WORKER, .hosts = 20, .workers = 16 }, 0,
 	    false, full },
@@ -194,6 +210,72 @@ storm(struct world *w, const struct scenario *s)
 	return (good && before.serving == s->weather.hosts &&
 		after.serving == s->weather.hosts &&
 		after.creates - before.creates < 1100 && after.expired >= 1000);
+}
+
+/* With their state files they go on: all serve within a second. */
+static bool
+mass_restart(struct world *w, const struct scenario *s)
+{
+	struct tally t;
+	bool good = world_run(w, UINT64_MAX, world_time(w) + 120 * NS_PER_S);
+
+	world_tally(w, &t);
+	good = good && t.serving == s->weather.hosts;
+	world_kill(w, 0, 900, true);
+	good = world_run(w, UINT64_MAX, world_time(w) + NS_PER_S) && good;
+	world_tally(w, &t);
+	(void)printf("%-14s a second after the kill %u of %u serve\n", s->name,
+	    t.serving, s->weather.hosts);
+	good = good && t.serving == s->weather.hosts;
+	return (
+	    world_run(w, UINT64_MAX, world_time(w) + 60 * NS_PER_S) && good);
+}
+
+/*
+ * All worker IDs but 124 stand in quarantine: the walk ends after 8 claims,
+ * then each holds one and waits.
+ */
+static bool
+mass_loss(struct world *w, const struct scenario *s)
+{
+	struct tally before, t;
+	bool good = world_run(w, UINT64_MAX, world_time(w) + 120 * NS_PER_S);
+	int64_t from, took = 0;
+
+	world_tally(w, &before);
+	world_kill(w, 0, 900, false);
+	from = world_time(w);
+	do {
+		good =
+		    world_run(w, UINT64_MAX, world_time(w) + NS_PER_S) && good;
+		world_tally(w, &t);
+		took = world_time(w) - from;
+	} while (good && t.serving < s->weather.hosts && took < 300 * NS_PER_S);
+	(void)printf("%-14s all serve after %" PRId64 " s; %" PRIu64
+		     " claims more, %" PRIu64 " at the most by one\n",
+	    s->name, took / NS_PER_S, t.creates - before.creates,
+	    t.most_creates);
+	return (good && t.serving == s->weather.hosts && took < 90 * NS_PER_S);
+}
+
+/* Nobody issues what was issued; repaired, all serve within seconds. */
+static bool
+stepped_back(struct world *w, const struct scenario *s)
+{
+	struct tally back, t;
+	bool good = world_run(w, UINT64_MAX, world_time(w) + 120 * NS_PER_S);
+
+	world_step_all(w, -3600000);
+	good = world_run(w, UINT64_MAX, world_time(w) + 30 * NS_PER_S) && good;
+	world_kill(w, 0, s->weather.hosts / 2, true);
+	good = world_run(w, UINT64_MAX, world_time(w) + 30 * NS_PER_S) && good;
+	world_tally(w, &back);
+	world_step_all(w, 3600000);
+	good = world_run(w, UINT64_MAX, world_time(w) + 10 * NS_PER_S) && good;
+	world_tally(w, &t);
+	(void)printf("%-14s stepped back %u serve, repaired %u of %u\n",
+	    s->name, back.serving, t.serving, s->weather.hosts);
+	return (good && t.serving == s->weather.hosts);
 }
 
 /* 16 IDs for 20 agents: 16 serve; the others stop creating. */

@@ -1662,6 +1662,31 @@ world_calm(struct world *w)
 }
 
 void
+world_kill(struct world *w, unsigned from, unsigned to, bool files)
+{
+	for (unsigned i = from; i < to; i++) {
+		struct host *h = &w->hosts[i];
+
+		w->t.crashes++;
+		h->running = h->connected = false;
+		abandon_session(w, i);
+		h->life++;
+		if (!files) {
+			memset(&h->file, 0, sizeof(h->file));
+			memset(h->after, 0, sizeof(h->after));
+		}
+		after_ms(w, EV_BOOT, i, between(w, 1, 100));
+	}
+}
+
+void
+world_step_all(struct world *w, int64_t ms)
+{
+	for (unsigned i = 0; i < w->w.hosts; i++)
+		w->hosts[i].wall_offset += ms * NS_PER_MS;
+}
+
+void
 world_refuse(struct world *w, unsigned from, unsigned to, int64_t off_ms)
 {
 	for (unsigned i = from; i < to; i++) {
@@ -1698,6 +1723,8 @@ world_tally(const struct world *w, struct tally *out)
 		struct instant in;
 		struct claim_now t;
 
+		if (h->claim.claims_created > out->most_creates)
+			out->most_creates = h->claim.claims_created;
 		if (!h->running || h->paused || !h->served)
 			continue;
 		t = time_of(w, h, &in);

@@ -54,6 +54,7 @@ struct tally {
 	    rollbacks, wipes, stills;
 	uint64_t refusals[16];
 	unsigned serving; /* hosts that would serve now */
+	uint64_t most_creates; /* claims that one process created */
 };
 
 struct world *world_make(const struct weather *w, uint64_t seed);
@@ -64,6 +65,15 @@ bool world_run(struct world *w, uint64_t steps, int64_t until_ns);
 
 /* Cuts every host off for so long, from now on. */
 void world_cut_all(struct world *w, int64_t ns);
+
+/*
+ * Kills the agents of hosts from..to-1 at once; they start again within 100
+ * ms, with their state files or as fresh hosts.
+ */
+void world_kill(struct world *w, unsigned from, unsigned to, bool files);
+
+/* Steps every clock. */
+void world_step_all(struct world *w, int64_t ms);
 
 /* The clocks of hosts from..to-1 are off by so much, and the peers say so. */
 void world_refuse(struct world *w, unsigned from, unsigned to, int64_t off_ms);
