@@ -152,8 +152,8 @@ print_human(const struct status_doc *d)
 	print_worker(d);
 	print_window(d);
 	print_clock(d);
-	printf("served      %" PRIu64 " IDs in %" PRIu64 " batches, %" PRIu64
-	       " refusals, %" PRIu64 " clients now\n",
+	printf("granted     %" PRIu64 " IDs to clients' caches, in %" PRIu64
+	       " batches; %" PRIu64 " refusals, %" PRIu64 " clients now\n",
 	    d->issued, d->batches, d->refusals, d->clients);
 	printf("agent       pid %" PRId64 ", version %s\n", d->pid,
 	    d->version[0] == '\0' ? "unknown" : d->version);
