@@ -211,6 +211,18 @@ hold_end(struct hold *h, int64_t last_tick, bool keep)
 }
 
 void
+hold_forget(struct hold *h)
+{
+	struct doc_error err;
+
+	h->record.worker = NO_WORKER; /* whatever comes next is news */
+	if (!state_remove(h->state, &err)) {
+		log_warnx("%s: refuses", err.text);
+		h->failed = true;
+	}
+}
+
+void
 hold_close(struct hold *h)
 {
 	if (h == NULL)

@@ -44,6 +44,9 @@ bool hold_failed(const struct hold *h);
  */
 bool hold_end(struct hold *h, int64_t last_tick, bool keep);
 
+/* Its worker ID is another process's, too: nothing is to be resumed. */
+void hold_forget(struct hold *h);
+
 void hold_close(struct hold *h);
 
 #endif

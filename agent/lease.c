@@ -61,7 +61,7 @@ struct lease {
 	struct agent_status status;
 	char fault_words[DOC_ERROR_MAX + 40]; /* "" while the realm is good */
 	char complaint[DOC_ERROR_MAX + 40]; /* last one logged, once each */
-	uint64_t marks_deleted_told, claims_told;
+	uint64_t marks_deleted_told, twins_told;
 	bool counter_end_told;
 	void (*stopped)(void *arg);
 	void *stopped_arg;
@@ -69,6 +69,7 @@ struct lease {
 };
 
 static void lease_run(struct lease *l, const struct instant *now);
+static void say_realm(struct lease *l);
 static void on_judged(void *arg);
 
 /* ---- words --------------------------------------------------------------- */
@@ -137,6 +138,20 @@ fault_text(enum realm_fault fault)
 
 static void
 say_news(struct lease *l)
+{
+	const struct claim *c = &l->claim;
+
+	if (c->twins != l->twins_told) {
+		l->twins_told = c->twins;
+		log_warnx("claim: another process lives under this claim's "
+			  "name: its worker ID is given up");
+		hold_forget(l->hold);
+	}
+	say_realm(l);
+}
+
+static void
+say_realm(struct lease *l)
 {
 	const struct claim *c = &l->claim;
 	char words[sizeof(l->fault_words)] = "";

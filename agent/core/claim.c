@@ -463,6 +463,10 @@ on_realm(struct claim *c, struct claim_now now, const struct claim_result *r)
 		    0 ||
 		!layout_equal(&c->past.contract.layout, &r->contract->layout)))
 		c->has_past = false; /* its ticks are another space's */
+	if (!c->realm_known && c->has_past && c->past.same_home &&
+	    strcmp(c->past.contract.generation_text,
+		r->contract->generation_text) == 0)
+		c->zxid = c->past.zxid; /* nothing may lie behind it */
 	c->k = *r->contract;
 	c->realm_known = c->realm_fresh = true;
 	c->not_before = claim_tick(c, c->k.not_before_ms);

@@ -1186,7 +1186,7 @@ test_random_fleets(void **state)
 	struct dice d = dice_open("random fleets");
 
 	(void)state;
-	for (int world = 0; world < 20000; world++) {
+	for (int world = 0; world < 100000; world++) {
 		size_t n = 1 + dice_below(&d, world % 1000 == 0 ? 200 : 12);
 		int64_t truth_us =
 		    dice_below(&d, 3) == 0 ? random_offset(&d, 0) : 0;
