@@ -75,6 +75,10 @@ const char *firn_version(void);
 #define FIRN_SEQUENCE_ABOVE_WORKER 1u /* sonyflake's order of the fields */
 
 /*
+ * size: whoever fills the struct sets it.  A caller must where it passes a
+ * layout of its own making, and need set nothing where the library writes: a
+ * layout or parts.
+ *
  * From the most significant bit down: (unused) | time | worker | sequence,
  * or time | sequence | worker with FIRN_SEQUENCE_ABOVE_WORKER.  The bits add
  * up to at most 64; time and sequence have at least one.  The time field
@@ -104,8 +108,11 @@ struct firn_parts {
 };
 
 /*
- * Fills *out with a preset: "firn" (41/10/12, epoch 2025-01-01T00:00:00Z) or
- * "twitter" (41/5+5/12, Snowflake's epoch 1288834974657).  Pure.
+ * Fills *out with a preset (bits of time, worker, sequence; epoch): "firn"
+ * (41/10/12; 2025-01-01T00:00:00Z), "twitter" (41/5+5/12; 1288834974657, as
+ * Snowflake), "discord" (42/5+5/12; 1420070400000), "instagram" (41/13/10;
+ * 1314220021721), "sonyflake" (39 of 10 ms/16/8, sequence above worker;
+ * 1409529600000), "js53" (38 of 10 ms/7/8, below 2^53; as firn).  Pure.
  * FIRN_EINVAL: unknown name.
  */
 FIRN_CHECK_RESULT int firn_layout_preset(const char *name,
@@ -148,8 +155,8 @@ FIRN_CHECK_RESULT int firn_format_id(uint64_t id, enum firn_format format,
 
 /*
  * Reads exactly one text form: strict alphabet and width (decimal: 1 to 20
- * digits, no leading zero; hex: 1 to 16 digits of either case), nothing
- * before or after.  On error *where (if not NULL) is the offset of the first
+ * digits, no leading zero; hex: 1 to 16 digits of either case; Crockford:
+ * upper case), nothing before or after.  On error *where (if not NULL) is the offset of the first
  * character that is wrong (the length, where something is missing).  Pure.
  * FIRN_EINVAL: not this form.  FIRN_ERANGE: over 64 bits.
  */
