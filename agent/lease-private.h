@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lease-private - what the parts of lease share; for nobody else. */
+#ifndef LEASE_PRIVATE_H
+#define LEASE_PRIVATE_H
+
+#include "alone.h"
+#include "claim.h"
+#include "judge.h"
+#include "lease.h"
+#include "sweep.h"
+#include "zk.h"
+
+#define LEASE_PATH_MAX 256
+#define LEASE_LANES 2
+
+/* An operation of the claim that is under way. */
+struct pending {
+	uint64_t zk_op; /* 0: none (or a sweep) */
+	struct claim_op op;
+};
+
+struct lease {
+	struct event_base *base;
+	const struct conf *conf;
+	struct serve *serve;
+	struct clock *clk;
+	struct hold *hold;
+	bool is_alone; /* no ZooKeeper: zk is NULL, the claim sleeps */
+	struct alone alone;
+	struct judge *judge;
+	bool ended; /* issuing has ended, the file has its last word */
+	struct zk *zk;
+	struct event *timer;
+	struct claim claim;
+	struct pending pending[LEASE_LANES];
+	struct sweep *sweep;
+	uint32_t sweep_id;
+	uint64_t *scratch;
+	bool realm_told; /* serve has been initialised */
+	struct contract seen; /* last contract read, good or not */
+	struct agent_status status;
+	char fault_words[DOC_ERROR_MAX + 40]; /* "" while the realm is good */
+	char complaint[DOC_ERROR_MAX + 40]; /* last one logged, once each */
+	uint64_t marks_deleted_told, twins_told;
+	bool counter_end_told;
+	void (*stopped)(void *arg);
+	void *stopped_arg;
+	struct event *stop_timer;
+};
+
+/* lease.c: asks the claim what is to be done, and has it done. */
+void lease_run(struct lease *l, const struct instant *now);
+struct claim_now lease_time(const struct lease *l, const struct instant *now);
+
+/* lease-ops.c: carries an operation out; hears ZooKeeper. */
+void lease_carry_out(
+    struct lease *l, const struct instant *now, const struct claim_op *op);
+void lease_on_zk(void *arg, const struct zk_event *ev);
+void lease_workers_path(
+    const struct lease *l, const struct claim_op *op, char *path);
+void lease_marks_path(
+    const struct lease *l, const struct claim_op *op, char *path);
+
+/* lease-say.c: lines for people. */
+void lease_say_state(
+    void *arg, enum claim_state from, enum claim_state to, const char *cause);
+void lease_say_news(struct lease *l);
+void lease_complain(struct lease *l, const char *path, const char *what);
+
+#endif
