@@ -12,8 +12,9 @@ MARK = r'/marks\.[^/]+/\d{4,}$'
 WAYS = ['reset', 'silence', 'skip']
 CASES = [pytest.param('reset', 'reply', marks=pytest.mark.short),
          pytest.param('skip', 'reply', marks=pytest.mark.short),
-         ('silence', 'reply'), ('reset', 'request'), ('skip', 'request'),
-         ('silence', 'request')]
+         ('silence', 'reply'), ('reset', 'request'),
+         pytest.param('skip', 'request', marks=pytest.mark.long),
+         pytest.param('silence', 'request', marks=pytest.mark.long)]
 
 
 def pair_of_agents(lab, realm):
