@@ -29,6 +29,8 @@ def pytest_configure(config):
     config.addinivalue_line(
         'markers', 'short: also run with sanitizers, seconds each')
     config.addinivalue_line(
+        'markers', 'real_time: measures times; not with sanitizers')
+    config.addinivalue_line(
         'markers', 'long: more of the same, for a night\'s run')
 
 
