@@ -208,7 +208,7 @@ const struct conf_key conf_keys[] = {
 	  .help = "period of the audit of the fleet" },
 	{ TEXT(worker_source, "zookeeper", check_worker_source),
 	  .help = "who gives the worker ID: zookeeper, static, ordinal" },
-	{ NUMBER(static_worker, "-1", "", -1, (INT64_C(1) << 62) - 1),
+	{ NUMBER(static_worker, "-1", "", -1, (INT64_C(1) << 53) - 1),
 	  .flag = "--static-worker", .argument = "N",
 	  .help = "the worker ID, without ZooKeeper" },
 	{ TEXT(ordinal, "", check_any),
