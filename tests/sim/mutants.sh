@@ -16,7 +16,10 @@ seed=${FIRN_TEST_SEED:-$(date +%s)}
 SEEDS=4
 flags="-std=gnu11 -O1 -DNDEBUG -D_GNU_SOURCE -DFIRN_VERSION=\"0\" -w
     -I$src/include -I$src/client/ids"
-core="records window claim claim-next clock gate generator localmark serve"
+core="records window claim claim-ghost claim-mark claim-next claim-node
+    claim-realm claim-take claim-time claim-walk clock gate generator
+    localmark serve"
+fleet="keeper ledger sim world"
 passed=0 failed=0
 
 # The parts that no mutant touches are built once.
@@ -32,7 +35,7 @@ cp "$src"/agent/core/*.[ch] "$src"/tests/sim/*.[ch] "$work/src/" || exit 1
 for f in "$src"/client/ids/*.c; do
 	compile "$f" "$work/obj/ids-$(basename "$f" .c).o"
 done
-for f in $core keeper ledger sim world; do
+for f in $core $fleet; do
 	compile "$work/src/$f.c" "$work/obj/$f.o"
 done
 
@@ -99,7 +102,7 @@ mutant caught "adopts by owner name, not by tag" window \
 mutant caught "definite BADVERSION: version adopted" window \
     's/^\t\t\treturn \(WINDOW_TWIN\);/\t\t\t{ w->version++; return (WINDOW_SAME); }/' \
     twins 4000000
-mutant caught "missing mark made at not_before" claim \
+mutant caught "missing mark made at not_before" claim-take \
     's/^\treturn \(r->stat.cversion != r->stat.num_children\);/\treturn (false);/' \
     marks-deleted 3000000
 mutant caught "lowered without the floor" window \
@@ -108,13 +111,13 @@ mutant caught "lowered without the floor" window \
 mutant caught "the gate's floor ignored" claim \
     's/^\tgate->floor = w->floor;/\tgate->floor = NO_TICK;/' \
     one-id 400000
-mutant caught "take-over without the ceiling" claim \
+mutant caught "take-over without the ceiling" claim-take \
     's/past_floor\(c, r->mark->ceiling\)/limit - 2000/' \
     one-id 400000
 mutant caught "the realm's watch is not heard" claim \
     's/^\tif \(c->stopping\) \/\* what was read before.*/\tif (true)/' \
     renewed 6000000
-mutant caught "not_before ignored" claim \
+mutant caught "not_before ignored" claim-realm \
     's/^\tc->not_before = claim_tick\(c, c->k.not_before_ms\);/\tc->not_before = NO_TICK;/' \
     renewed 6000000
 mutant caught "resumes below the local mark" claim \
@@ -132,28 +135,28 @@ mutant caught "record stays after a failed write" world \
 mutant caught "resumes another home's record" world \
     's/past.same_home = f->home;/past.same_home = true;/' \
     restarts 20000000
-mutant caught "another home's mark is its own past" claim \
+mutant caught "another home's mark is its own past" claim-take \
     's/c->has_past \&\& c->past.same_home \&\&/c->has_past \&\&/' \
     restarts 20000000
-mutant caught "the file's floor ignored" claim \
+mutant caught "the file's floor ignored" claim-take \
     's/^\t    c->past.ceiling > ceiling\)/\t    false)/' \
     floor 100000000
 mutant caught "ZooKeeper's going back not seen" claim \
     's/r->stat.mzxid != 0 \&\& r->stat.mzxid < c->zxid/false/' \
     rolled-back 20000000
-mutant caught "... nor by a write whose reply was lost" claim \
+mutant caught "... nor by a write whose reply was lost" claim-mark \
     's/news == WINDOW_CONFIRMED \&\& r->stat.mzxid < c->sent_zxid/false/' \
     rolled-back 40000000
 mutant broken "who is refused moves its mark" claim-next \
     's/c->still \? NO_TICK : //' \
     crowded 400000
-mutant broken "who is refused walks" claim \
+mutant broken "who is refused walks" claim-take \
     's/^\t\tif \(c->still\).*/\t\tif (false) {/' \
     refused 400000
-mutant harmless "claims not looked at" claim \
+mutant harmless "claims not looked at" claim-node \
     's/= has_older\(c, r\);/= false;/' \
     crowded 400000
-mutant harmless "no wait for marks ahead" claim \
+mutant harmless "no wait for marks ahead" claim-take \
     's/^\tif \(r->mark->ceiling > limit \&\&/\tif (false \&\&/' \
     crowded 400000
 
