@@ -19,7 +19,8 @@ flags="-std=gnu11 -O1 -DNDEBUG -D_GNU_SOURCE -DFIRN_VERSION=\"0\" -w
 core="records window claim claim-ghost claim-mark claim-next claim-node
     claim-realm claim-take claim-time claim-walk clock gate generator
     localmark serve"
-fleet="keeper ledger sim world"
+fleet="keeper ledger sim world world-agent world-disaster world-file
+    world-hear world-issue world-queue world-trouble"
 passed=0 failed=0
 
 # The parts that no mutant touches are built once.
@@ -126,13 +127,13 @@ mutant caught "resumes below the local mark" claim \
 mutant caught "issues above the local mark on file" gate \
     's/g->on_file/false/' \
     restarts 20000000
-mutant caught "lowered before the record is closed" world \
+mutant caught "lowered before the record is closed" world-trouble \
     's/end_paper\(h, last_tick, !lowers\)/end_paper(h, last_tick, true)/' \
     restarts 20000000
-mutant caught "record stays after a failed write" world \
+mutant caught "record stays after a failed write" world-file \
     's/^\tif \(remove_paper\(h\)\) \{/\tif (true) {/' \
     restarts 20000000
-mutant caught "resumes another home's record" world \
+mutant caught "resumes another home's record" world-file \
     's/past.same_home = f->home;/past.same_home = true;/' \
     restarts 20000000
 mutant caught "another home's mark is its own past" claim-take \
