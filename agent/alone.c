@@ -84,9 +84,10 @@ lose(struct alone *a, const char *why)
 {
 	a->lost = true;
 	(void)snprintf(a->lost_words, sizeof(a->lost_words),
-	    "%s: only if worker ID %" PRIu64
-	    " never served, start once with --first-use",
-	    why, a->worker);
+	    "%s: only if worker ID %" PRIu64 " %s, start once with --first-use",
+	    why, a->worker,
+	    a->floor == NO_TICK ? "never served"
+				: "surely serves nowhere else");
 }
 
 static bool
@@ -182,7 +183,7 @@ alone_facts(
 	gate->floor = a->floor;
 	gate->ceiling = last;
 	gate->on_file = hold_limits(h, &gate->local_mark);
-	/* Until the first write is on the disk there is nothing to go by. */
-	gate->window = !a->lost && gate->local_mark != NO_TICK;
+	/* Until a write is on the disk there is nothing to go by. */
+	gate->window = !a->lost && (gate->local_mark >= now || hold_failed(h));
 	gate->state_failed = hold_failed(h) && gate->local_mark < now;
 }

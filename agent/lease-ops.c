@@ -247,6 +247,22 @@ read_data(struct lease *l, const struct claim_op *op, const struct zk_event *ev,
 	r->rc = RC_GARBLED;
 }
 
+/* The realm is there, but what must be below it is not. */
+static void
+say_missing(struct lease *l, const struct claim_op *op)
+{
+	char path[LEASE_PATH_MAX];
+
+	if (op->kind == OP_LIST || op->kind == OP_CREATE)
+		lease_workers_path(l, op, path);
+	else if (op->kind == OP_STAT_MARKS || op->kind == OP_CREATE_MARK)
+		lease_marks_path(l, op, path);
+	else
+		return;
+	lease_complain(l, path,
+	    "is missing: `firn realm renew` makes the next generation");
+}
+
 static void
 give_result(struct lease *l, const struct instant *now,
     const struct claim_op *op, const struct zk_event *ev)
@@ -274,6 +290,8 @@ give_result(struct lease *l, const struct instant *now,
 		    "ZooKeeper refused an operation (%d)", ev->code);
 		lease_complain(l, l->conf->realm, words);
 	}
+	if (r.rc == RC_NONODE)
+		say_missing(l, op);
 	if (r.rc == RC_OK)
 		read_data(l, op, ev, &mark, &r);
 	if (r.rc == RC_OK && is_own_write(op->kind))

@@ -41,7 +41,7 @@ struct lease {
 	struct agent_status status;
 	char fault_words[DOC_ERROR_MAX + 40]; /* "" while the realm is good */
 	char complaint[DOC_ERROR_MAX + 40]; /* last one logged, once each */
-	uint64_t marks_deleted_told, twins_told;
+	uint64_t marks_deleted_told, marks_deleted_worker, twins_told;
 	bool counter_end_told;
 	void (*stopped)(void *arg);
 	void *stopped_arg;

@@ -344,6 +344,19 @@ lease_open(struct event_base *base, const struct conf *conf,
 
 /* ---- each wake-up -------------------------------------------------------- */
 
+/*
+ * The base that a process after this one goes on with.  While the clock is
+ * back own time stands still: it does so for that one, too, lest each restart
+ * begin the wait anew.
+ */
+static int64_t
+base_to_keep(const struct lease *l, const struct instant *now)
+{
+	if (l->clk->verdict == CLOCK_BACK)
+		return (clock_now(l->clk, now).ns - now->boot.ns);
+	return (l->clk->base_ns);
+}
+
 static void
 update_alone(struct lease *l, const struct instant *now)
 {
@@ -358,7 +371,7 @@ update_alone(struct lease *l, const struct instant *now)
 		clock_follow(l->clk, now);
 	}
 	if (!l->alone.lost) {
-		alone_record(&l->alone, l->conf, l->clk->base_ns, &r);
+		alone_record(&l->alone, l->conf, base_to_keep(l, now), &r);
 		hold_update(l->hold, now->boot, tick, &r);
 	}
 	alone_facts(&l->alone, l->hold, tick, &l->serve->gate);
@@ -384,7 +397,7 @@ update_file(struct lease *l, const struct instant *now, const struct window *w)
 		.zxid = l->claim.zxid,
 		.skew_refused = skew->refused,
 		.skew_us = skew->skew_us,
-		.base_ns = l->clk->base_ns,
+		.base_ns = base_to_keep(l, now),
 	};
 
 	if (l->stopped != NULL || l->ended)
@@ -438,9 +451,14 @@ lease_update(struct lease *l, const struct instant *now)
 	t = lease_time(l, now);
 	claim_facts(&l->claim, t, gate);
 	gate->realm_known = gate->realm_known && l->realm_told;
+	w = claim_window(&l->claim, t);
+	if ((l->claim.fault == REALM_MISSING ||
+		l->claim.fault == REALM_GARBLED) &&
+	    (w == NULL ||
+		layout_tick_of(&l->claim.k.layout, t.unix_ms) > w->ceiling))
+		gate->realm_known = false; /* nothing else is left to say */
 	gate->clock_skew = judge_refuses(l->judge);
 	gate->state_failed = false;
-	w = claim_window(&l->claim, t);
 	if (w != NULL)
 		update_file(l, now, w);
 	if (judge_waits(l->judge)) /* not before the clock was judged */

@@ -215,13 +215,13 @@ decode_arguments(struct decoding *d, int n, char **texts)
 	return (finish(d, status));
 }
 
-/* Blanks around it, and a carriage return, are no part of the ID. */
-static char *
-trim(char *line, ssize_t n)
+/* Blanks after it, and a carriage return, are no part of the ID. */
+static ssize_t
+trim_end(char *line, ssize_t n)
 {
-	while (n > 0 && strchr(" \t\r\n", line[n - 1]) != NULL)
+	while (n > 0 && memchr(" \t\r\n", line[n - 1], 4) != NULL)
 		line[--n] = '\0';
-	return (line + strspn(line, " \t"));
+	return (n);
 }
 
 static int
@@ -234,14 +234,20 @@ decode_lines(struct decoding *d)
 	ssize_t n;
 
 	while ((n = getline(&line, &size, stdin)) != -1) {
-		char where[40], *text = trim(line, n);
+		char where[40], *text;
 		uint64_t id;
 
 		number++;
-		if (text[0] == '\0')
+		n = trim_end(line, n);
+		text = line + strspn(line, " \t");
+		if (n == text - line)
 			continue;
 		(void)snprintf(where, sizeof(where), "line %" PRIu64, number);
-		if (!parse(d, where, text, &id) || !decode(d, where, text, id))
+		if (memchr(line, '\0', (size_t)n) != NULL)
+			status = cmd_fail(CMD_FAILED, spec.name,
+			    "%s: a NUL byte is in it", where);
+		else if (!parse(d, where, text, &id) ||
+			 !decode(d, where, text, id))
 			status = CMD_FAILED;
 		if (ferror(stdout) != 0)
 			break;

@@ -378,7 +378,11 @@ tree_highest_mark(
 	struct marks m = { .t = t, .k = k, .list = &list, .status = CMD_DONE };
 
 	tree_parent_path(t, k, "marks", path);
-	if (zkcall_list(t->z, path, &list) != ZK_OK) {
+	if (zkcall_list(t->z, path, &list) == ZK_NONODE) {
+		/* Somebody deleted it: what it said is not known any more. */
+		(void)fprintf(stderr,
+		    "firn: %s is missing: goes by the clocks alone\n", path);
+	} else if (list.rc != ZK_OK) {
 		m.status = tree_fail(t, path, &list);
 	} else if (zkcall_get_many(
 		       t->z, list.nnames, marks_path, marks_got, &m) != ZK_OK) {
