@@ -30,10 +30,10 @@ claim_realm_went_back(struct claim *c)
 static enum realm_fault
 judge_contract(const struct claim *c, const struct contract *k)
 {
+	if (k->format > REALM_FORMAT) /* nothing else of it was read */
+		return (REALM_UNFIT);
 	if (c->realm_known && memcmp(c->k.uuid, k->uuid, UUID_BYTES) != 0)
 		return (REALM_OTHER);
-	if (k->format > REALM_FORMAT)
-		return (REALM_UNFIT);
 	if (c->conf.has_layout) {
 		struct firn_layout want = c->conf.layout;
 

@@ -130,6 +130,13 @@ def digits(value, alphabet, width):
     return text.rjust(width, alphabet[0])
 
 
+def test_decode_does_not_cut_a_line_at_a_nul():
+    done = firn('decode', '--layout', 'firn', stdin='4\0garbage\n5\n',
+                status=1)
+    assert 'line 1' in done.err and 'NUL' in done.err
+    assert done.out.count('\n') == 2, done.out  # the head, and the 5
+
+
 def test_decode_takes_every_text_form():
     value = 1541815603606036480  # a tweet's
     upper, lower = string.ascii_uppercase, string.ascii_lowercase
@@ -144,13 +151,6 @@ def test_decode_takes_every_text_form():
 
 @pytest.mark.parametrize('text', ['', 'x!', '18446744073709551616', '-1',
                                   ' 1', '1 2'])
-def test_decode_does_not_cut_a_line_at_a_nul():
-    done = firn('decode', '--layout', 'firn', stdin='4\0garbage\n5\n',
-                status=1)
-    assert 'line 1' in done.err and 'NUL' in done.err
-    assert done.out.count('\n') == 2, done.out  # the head, and the 5
-
-
 def test_decode_refuses_what_is_no_id(text):
     result = firn('decode', '--layout', 'firn', text, status=None)
     assert result.status in (1, 64), result
