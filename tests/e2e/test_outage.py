@@ -301,7 +301,7 @@ def test_dns_that_works_later(lab, shim):
 def test_several_hosts_of_which_one_lives(lab):
     """A dead port, an IPv6 address where nobody listens, and the server."""
     realm = lab.realm()
-    hosts = '127.0.0.1:%d,[::1]:%d,localhost:%d' % (
+    hosts = '127.0.0.1:%d,[::1]:%d,127.0.0.1:%d' % (
         free_port(), free_port(), lab.server.port)
     agent = lab.agent(realm, hosts=hosts, conf=QUICK).up(40)
     assert lab.load(agent, count=1000).finish()['failed'] == 0
