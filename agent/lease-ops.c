@@ -318,8 +318,9 @@ on_swept(void *arg, const struct sweep_result *s)
 	claim_result(&l->claim, lease_time(l, &now), &r);
 }
 
-static void
-on_reply(struct lease *l, const struct instant *now, const struct zk_event *ev)
+void
+lease_on_reply(
+    struct lease *l, const struct instant *now, const struct zk_event *ev)
 {
 	if (l->sweep != NULL && sweep_reply(l->sweep, ev))
 		return;
@@ -336,43 +337,11 @@ on_reply(struct lease *l, const struct instant *now, const struct zk_event *ev)
 	}
 }
 
-static void
-drop_pending(struct lease *l)
+void
+lease_drop_pending(struct lease *l)
 {
 	sweep_cancel(l->sweep);
 	l->sweep = NULL;
 	judge_disconnected(l->judge);
 	memset(l->pending, 0, sizeof(l->pending));
-}
-
-void
-lease_on_zk(void *arg, const struct zk_event *ev)
-{
-	struct lease *l = arg;
-	struct instant now;
-	struct claim_now t;
-
-	sysclock_read(&now);
-	(void)clock_observe(l->clk, &now);
-	t = lease_time(l, &now);
-	switch (ev->kind) {
-	case ZK_CONNECTED:
-		claim_connected(&l->claim, t, ev->session);
-		break;
-	case ZK_DISCONNECTED:
-		drop_pending(l);
-		claim_disconnected(&l->claim, t);
-		break;
-	case ZK_SESSION_LOST:
-		drop_pending(l);
-		claim_session_lost(&l->claim, t);
-		break;
-	case ZK_WATCH:
-		claim_watch_fired(&l->claim, t);
-		break;
-	case ZK_REPLY:
-		on_reply(l, &now, ev);
-		break;
-	}
-	lease_run(l, &now);
 }

@@ -48,14 +48,20 @@ struct lease {
 	struct event *stop_timer;
 };
 
-/* lease.c: asks the claim what is to be done, and has it done. */
-void lease_run(struct lease *l, const struct instant *now);
-struct claim_now lease_time(const struct lease *l, const struct instant *now);
+/* The own time, as the claim wants it. */
+static inline struct claim_now
+lease_time(const struct lease *l, const struct instant *now)
+{
+	return ((struct claim_now){
+	    .boot = now->boot, .unix_ms = wall_ms(clock_now(l->clk, now)) });
+}
 
-/* lease-ops.c: carries an operation out; hears ZooKeeper. */
+/* lease-ops.c: carries an operation out; hears what came of it. */
 void lease_carry_out(
     struct lease *l, const struct instant *now, const struct claim_op *op);
-void lease_on_zk(void *arg, const struct zk_event *ev);
+void lease_on_reply(
+    struct lease *l, const struct instant *now, const struct zk_event *ev);
+void lease_drop_pending(struct lease *l);
 void lease_workers_path(
     const struct lease *l, const struct claim_op *op, char *path);
 void lease_marks_path(

@@ -26,13 +26,6 @@
 
 static void on_judged(void *arg);
 
-struct claim_now
-lease_time(const struct lease *l, const struct instant *now)
-{
-	return ((struct claim_now){
-	    .boot = now->boot, .unix_ms = wall_ms(clock_now(l->clk, now)) });
-}
-
 static void
 refresh_status(struct lease *l, const struct instant *now)
 {
@@ -121,7 +114,7 @@ run_judge(struct lease *l, const struct instant *now)
 	judge_run(l->judge, now->boot, &where);
 }
 
-void
+static void
 lease_run(struct lease *l, const struct instant *now)
 {
 	struct claim_op op;
@@ -145,6 +138,38 @@ lease_run(struct lease *l, const struct instant *now)
 	arm_timer(l, now);
 	if (l->claim.state == CLAIM_STOPPED)
 		tell_stopped(l);
+}
+
+static void
+on_zk(void *arg, const struct zk_event *ev)
+{
+	struct lease *l = arg;
+	struct instant now;
+	struct claim_now t;
+
+	sysclock_read(&now);
+	(void)clock_observe(l->clk, &now);
+	t = lease_time(l, &now);
+	switch (ev->kind) {
+	case ZK_CONNECTED:
+		claim_connected(&l->claim, t, ev->session);
+		break;
+	case ZK_DISCONNECTED:
+		lease_drop_pending(l);
+		claim_disconnected(&l->claim, t);
+		break;
+	case ZK_SESSION_LOST:
+		lease_drop_pending(l);
+		claim_session_lost(&l->claim, t);
+		break;
+	case ZK_WATCH:
+		claim_watch_fired(&l->claim, t);
+		break;
+	case ZK_REPLY:
+		lease_on_reply(l, &now, ev);
+		break;
+	}
+	lease_run(l, &now);
 }
 
 static void
@@ -301,7 +326,7 @@ open_zookeeper(struct lease *l)
 		.deadline_ms = (int)l->conf->op_deadline_ms,
 	};
 
-	l->zk = zk_open(l->base, &zc, lease_on_zk, l);
+	l->zk = zk_open(l->base, &zc, on_zk, l);
 	return (l->zk != NULL);
 }
 

@@ -10,12 +10,6 @@
 
 #include "claim-private.h"
 
-bool
-claim_owns(const struct claim *c)
-{
-	return (c->has_own && c->own.owned);
-}
-
 static enum write_outcome
 outcome_of(enum claim_rc rc)
 {

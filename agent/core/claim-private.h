@@ -10,6 +10,15 @@
 /* The only writer of c->state. */
 void claim_enter(struct claim *c, enum claim_state to, const char *cause);
 
+/* The contract was read in this session and may be used. */
+bool claim_realm_usable(const struct claim *c);
+
+/* ZooKeeper's data went back: only a new generation heals. */
+void claim_realm_went_back(struct claim *c);
+
+/* The mark in hand carries a write of ours. */
+bool claim_owns(const struct claim *c);
+
 /* ---- claim-time.c -------------------------------------------------------- */
 
 /* Within -1 .. the layout's last tick. */
@@ -26,12 +35,6 @@ mono_t claim_back_off(struct claim *c, mono_t now, unsigned tries,
 void claim_retry_way(struct claim *c, struct claim_now now);
 
 /* ---- claim-realm.c ------------------------------------------------------- */
-
-/* The contract was read in this session and may be used. */
-bool claim_realm_usable(const struct claim *c);
-
-/* ZooKeeper's data went back: only a new generation heals. */
-void claim_realm_went_back(struct claim *c);
 
 /* The reply to OP_GET_REALM. */
 void claim_on_realm(
@@ -103,9 +106,6 @@ void claim_on_take(
     struct claim *c, struct claim_now now, enum window_news news);
 
 /* ---- claim-mark.c -------------------------------------------------------- */
-
-/* The mark in hand carries a write of ours. */
-bool claim_owns(const struct claim *c);
 
 /* A reply about the mark in hand: of a write, or of a look. */
 enum window_news claim_mark_news(struct claim *c, struct claim_now now,

@@ -10,23 +10,6 @@
 #include "claim-private.h"
 #include "layout.h"
 
-bool
-claim_realm_usable(const struct claim *c)
-{
-	return (c->realm_fresh && c->fault == REALM_GOOD);
-}
-
-void
-claim_realm_went_back(struct claim *c)
-{
-	if (c->stopping) {
-		claim_enter(c, CLAIM_STOPPED, "ZooKeeper's data went back");
-	} else if (c->fault != REALM_BACK) {
-		c->fault = REALM_BACK;
-		claim_enter(c, CLAIM_LOOKING, "ZooKeeper's data went back");
-	}
-}
-
 static enum realm_fault
 judge_contract(const struct claim *c, const struct contract *k)
 {

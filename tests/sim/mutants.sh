@@ -16,8 +16,8 @@ seed=${FIRN_TEST_SEED:-$(date +%s)}
 SEEDS=4
 flags="-std=gnu11 -O1 -DNDEBUG -D_GNU_SOURCE -DFIRN_VERSION=\"0\" -w
     -I$src/include -I$src/client/ids"
-core="records window claim claim-ghost claim-mark claim-next claim-node
-    claim-realm claim-take claim-time claim-walk clock gate generator
+core="records window claim claim-events claim-ghost claim-mark claim-next
+    claim-node claim-realm claim-take claim-time claim-walk clock gate generator
     localmark serve"
 fleet="keeper ledger sim world world-agent world-disaster world-file
     world-hear world-issue world-queue world-trouble"
@@ -115,7 +115,7 @@ mutant caught "the gate's floor ignored" claim \
 mutant caught "take-over without the ceiling" claim-take \
     's/past_floor\(c, r->mark->ceiling\)/limit - 2000/' \
     one-id 400000
-mutant caught "the realm's watch is not heard" claim \
+mutant caught "the realm's watch is not heard" claim-events \
     's/^\tif \(c->stopping\) \/\* what was read before.*/\tif (true)/' \
     renewed 6000000
 mutant caught "not_before ignored" claim-realm \
@@ -142,7 +142,7 @@ mutant caught "another home's mark is its own past" claim-take \
 mutant caught "the file's floor ignored" claim-take \
     's/^\t    c->past.ceiling > ceiling\)/\t    false)/' \
     floor 100000000
-mutant caught "ZooKeeper's going back not seen" claim \
+mutant caught "ZooKeeper's going back not seen" claim-events \
     's/r->stat.mzxid != 0 \&\& r->stat.mzxid < c->zxid/false/' \
     rolled-back 20000000
 mutant caught "... nor by a write whose reply was lost" claim-mark \
