@@ -206,13 +206,31 @@ read_line(const char *path, char *out, size_t size)
 	out[strcspn(out, "\n")] = '\0';
 }
 
+/*
+ * A file that is removed and made anew may get the same inode: the time of its
+ * birth, where the file system keeps one, tells the two apart.
+ */
+static uint64_t
+lock_identity(int fd, const struct stat *lock)
+{
+	struct statx sx;
+	uint64_t born;
+
+	if (statx(fd, "", AT_EMPTY_PATH, STATX_BTIME, &sx) != 0 ||
+	    (sx.stx_mask & STATX_BTIME) == 0)
+		return ((uint64_t)lock->st_ino);
+	born = (uint64_t)sx.stx_btime.tv_sec * UINT64_C(1000000000) +
+	       sx.stx_btime.tv_nsec;
+	return ((uint64_t)lock->st_ino ^ born * UINT64_C(0x9e3779b97f4a7c15));
+}
+
 static void
-find_home(struct record_home *h, const struct stat *lock)
+find_home(struct record_home *h, int fd, const struct stat *lock)
 {
 	char boot_id[UUID_TEXT_MAX + 1], machine[RECORD_MACHINE_MAX + 1];
 
 	*h = (struct record_home){ .lock_dev = (uint64_t)lock->st_dev,
-		.lock_ino = (uint64_t)lock->st_ino };
+		.lock_ino = lock_identity(fd, lock) };
 	read_line("/proc/sys/kernel/random/boot_id", boot_id, sizeof(boot_id));
 	if (!uuid_parse(boot_id, h->boot_id))
 		memset(h->boot_id, 0, UUID_BYTES);
@@ -250,8 +268,11 @@ state_lock_take(
 	}
 	if (rc != 0)
 		state_lock_release(l);
-	else
-		find_home(&l->home, &st);
+	else {
+		l->dev = st.st_dev;
+		l->ino = st.st_ino;
+		find_home(&l->home, l->fd, &st);
+	}
 	return (rc);
 }
 
@@ -262,10 +283,7 @@ state_lock_check(const struct state_lock *l)
 
 	if (fstatat(l->dir, STATE_LOCK, &named, AT_SYMLINK_NOFOLLOW) == -1)
 		return (errno);
-	return ((uint64_t)named.st_dev == l->home.lock_dev &&
-			(uint64_t)named.st_ino == l->home.lock_ino
-		    ? 0
-		    : ESTALE);
+	return (named.st_dev == l->dev && named.st_ino == l->ino ? 0 : ESTALE);
 }
 
 void

@@ -16,14 +16,16 @@ struct event_base;
 /* ---- state_lock: directory, lock, and where we are ------------------------- */
 
 struct state_lock {
+	dev_t dev; /* of the lock's file */
+	ino_t ino;
 	int dir; /* -1: not open */
 	int fd; /* locked; -1: not open */
 	struct record_home home;
 };
 
 /* sync: whatever it makes is on disk when it returns.  0, or -1 with err. */
-FIRN_CHECK_RESULT int state_lock_take(struct state_lock *l, const char *dir,
-    bool sync, struct doc_error *err);
+FIRN_CHECK_RESULT int state_lock_take(
+    struct state_lock *l, const char *dir, bool sync, struct doc_error *err);
 
 /* Is the lock still the file of that name?  0, or an errno. */
 FIRN_CHECK_RESULT int state_lock_check(const struct state_lock *l);
@@ -38,8 +40,8 @@ struct state_failure {
 	const char *step;
 };
 
-void state_failure_tell(const struct state_failure *f, const char *dir,
-    struct doc_error *err);
+void state_failure_tell(
+    const struct state_failure *f, const char *dir, struct doc_error *err);
 
 #define STATE_FILE_MISSING (-2)
 
@@ -58,7 +60,8 @@ struct state_failure state_file_replace(const struct state_lock *l,
     const char bytes[RECORD_SIZE], bool sync, int *fd);
 
 /* In place, into a file that state_file_replace() opened. */
-struct state_failure state_file_overwrite(int fd, const char bytes[RECORD_SIZE]);
+struct state_failure state_file_overwrite(
+    int fd, const char bytes[RECORD_SIZE]);
 
 /* Removes the file, or at least what is in it. */
 struct state_failure state_file_void(const struct state_lock *l);

@@ -29,6 +29,8 @@
 #define PATH_MAX_BYTES 1000
 #define DATA_MAX_BYTES (512 * 1024) /* the server takes one megabyte */
 #define CLIENT_STACK_BYTES (256 * 1024)
+#define CLIENT_LINES_MAX 10 /* a second, before it has to wait */
+#define CLIENT_PAUSE_MS 100
 #define CLIENT_LOG_EVERY_MS 60000
 
 _Static_assert(CODE_LOST == ZCONNECTIONLOSS && CODE_LATE == ZOPERATIONTIMEOUT,
@@ -280,6 +282,26 @@ on_watch(zhandle_t *zh, int type, int state, const char *path, void *context)
 }
 
 /*
+ * With several addresses that refuse, the client tries them without a pause:
+ * tens of thousands of attempts a second.  It tells each, from the thread that
+ * makes them: there, more than a few a second have to wait.
+ */
+static void
+slow_down(const struct instant *now)
+{
+	static _Thread_local int64_t second;
+	static _Thread_local unsigned told;
+	const struct timespec pause = { 0, CLIENT_PAUSE_MS * NS_PER_MS };
+
+	if (now->boot.ns / NS_PER_S != second) {
+		second = now->boot.ns / NS_PER_S;
+		told = 0;
+	}
+	if (++told > CLIENT_LINES_MAX)
+		(void)nanosleep(&pause, NULL);
+}
+
+/*
  * The client tells each attempt of a reconnect, up to ten a second: one a
  * minute is for people, the rest for those who debug.
  */
@@ -299,6 +321,7 @@ on_client_log(const char *message)
 	text = text != NULL ? text + 2 : message;
 	length = (int)strcspn(text, "\n");
 	sysclock_read(&now);
+	slow_down(&now);
 	if (now.boot.ns < due ||
 	    !atomic_compare_exchange_strong(&next_ns, &due,
 		now.boot.ns + CLIENT_LOG_EVERY_MS * NS_PER_MS)) {

@@ -298,6 +298,19 @@ def test_dns_that_works_later(lab, shim):
 
 
 @pytest.mark.short
+def test_dead_servers_are_not_flooded(lab):
+    """Three addresses that refuse: the client alone would try them tens of
+    thousands of times a second."""
+    realm = lab.realm()
+    hosts = ','.join('127.0.0.1:%d' % free_port() for _ in range(3))
+    conf = dict(QUICK, log_level='debug')
+    agent = lab.agent(realm, hosts=hosts, conf=conf).start()
+    tries = lambda: agent.log().count('zookeeper client: ')
+    wait.until(lambda: tries() >= 3, 20, 'a few attempts')
+    wait.holds(lambda: tries() < 150, 4, 'few attempts')
+
+
+@pytest.mark.short
 def test_several_hosts_of_which_one_lives(lab):
     """A dead port, an IPv6 address where nobody listens, and the server."""
     realm = lab.realm()

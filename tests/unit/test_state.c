@@ -695,7 +695,7 @@ static const struct odd_case odd_cases[] = {
 	{ "truncate -s 4095 %1$s", "truncated: only 4095 of", false, false },
 	{ "truncate -s 9000 %1$s", "no state: more than 4096 bytes", false,
 	    false },
-	{ "truncate -s 700 %1$s; truncate -s 4096 %1$s", "torn or damaged",
+	{ "truncate -s 700 %1$s; truncate -s 4096 %1$s", "torn",
 	    false, false },
 	{ "truncate -s 0 %1$s; truncate -s 4096 %1$s",
 	    "torn or no state: there is no checksum", false, false },
