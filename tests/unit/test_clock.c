@@ -535,6 +535,114 @@ test_suspend(void **state)
 	assert_int_equal(h.clock.verdict, CLOCK_BACK);
 }
 
+/* 23:59:60: the wall clock says one second twice, or runs slow for a day. */
+static void
+test_leap_second(void **state)
+{
+	int64_t passed_ms = 0;
+	struct host h;
+
+	(void)state;
+	host_start(&h, STEP_WAIT, 0);
+	host_pass(&h, 5000);
+	assert_false(host_observe(&h));
+	assert_true(host_step(&h, -1000));
+	assert_int_equal(h.clock.verdict, CLOCK_BACK);
+	assert_int_equal(clock_back_ms(&h.clock), 1000);
+	host_pass(&h, 999);
+	assert_false(host_observe(&h));
+	host_pass(&h, 1);
+	assert_true(host_observe(&h));
+	assert_int_equal(h.clock.verdict, CLOCK_GOOD);
+	assert_int_equal(h.clock.steps_back, 1);
+
+	host_start(&h, STEP_WAIT, 0); /* smeared over a day */
+	while (passed_ms < 24 * HOUR_MS) {
+		host_pass(&h, 1000);
+		passed_ms += 1000;
+		h.offset_ns = -passed_ms * NS_PER_S / (24 * HOUR_MS);
+		assert_false(host_observe(&h));
+		assert_int_equal(h.clock.diff_ns, 0);
+	}
+	assert_int_equal(h.clock.steps_back, 0);
+}
+
+/* Five percent off is no slew: fast is followed, slow is seen as a step. */
+static void
+test_drift(void **state)
+{
+	int64_t own_ms = 0;
+	bool back = false;
+	struct host h;
+
+	(void)state;
+	host_start(&h, STEP_WAIT, 0);
+	for (int i = 0; i < 1200; i++) {
+		host_pass(&h, 50);
+		h.offset_ns += 50 * NS_PER_MS / 20;
+		assert_false(host_observe(&h));
+		assert_int_equal(h.clock.diff_ns, 0);
+	}
+	host_start(&h, STEP_WAIT, 0);
+	for (int i = 0; i < 1200; i++) {
+		int64_t now_ms;
+
+		host_pass(&h, 50);
+		h.offset_ns -= 50 * NS_PER_MS / 20;
+		(void)host_observe(&h);
+		now_ms = host_lead_ms(&h) + h.boot_ns / NS_PER_MS;
+		back = back || h.clock.verdict == CLOCK_BACK;
+		/* never back by more than the tolerance, never far ahead */
+		assert_true(now_ms >= own_ms - TOLERANCE_MS);
+		if (h.clock.verdict == CLOCK_GOOD)
+			assert_true(
+			    h.clock.diff_ns >= -TOLERANCE_MS * NS_PER_MS);
+		own_ms = now_ms > own_ms ? now_ms : own_ms;
+	}
+	assert_true(back);
+}
+
+/* The wall clock stands; own time stands with it, and goes on with it. */
+static void
+test_wall_stands_still(void **state)
+{
+	int64_t lead_ms;
+	struct host h;
+
+	(void)state;
+	host_start(&h, STEP_WAIT, 0);
+	host_pass(&h, 10000);
+	h.offset_ns -= 10000 * NS_PER_MS;
+	assert_true(host_observe(&h));
+	assert_int_equal(h.clock.verdict, CLOCK_BACK);
+	lead_ms = host_lead_ms(&h);
+	host_pass(&h, 5000);
+	h.offset_ns -= 5000 * NS_PER_MS;
+	assert_false(host_observe(&h));
+	assert_int_equal(host_lead_ms(&h), lead_ms - 5000); /* it stands */
+	assert_true(host_step(&h, 15000)); /* set right */
+	assert_int_equal(h.clock.verdict, CLOCK_GOOD);
+}
+
+/* Back once more while it waits: the wait is that much longer. */
+static void
+test_back_inside_a_wait(void **state)
+{
+	struct host h;
+
+	(void)state;
+	host_start(&h, STEP_WAIT, 0);
+	assert_true(host_step(&h, -100));
+	host_pass(&h, 50);
+	assert_false(host_step(&h, -100));
+	assert_int_equal(clock_back_ms(&h.clock), 150);
+	host_pass(&h, 149);
+	assert_false(host_observe(&h));
+	host_pass(&h, 1);
+	assert_true(host_observe(&h));
+	assert_int_equal(h.clock.verdict, CLOCK_GOOD);
+}
+
 /* A new process of the same boot sees the step made while nobody looked. */
 static void
 test_resume(void **state)
@@ -722,6 +830,10 @@ main(void)
 		cmocka_unit_test(test_small_steps_ahead),
 		cmocka_unit_test(test_slew),
 		cmocka_unit_test(test_suspend),
+		cmocka_unit_test(test_leap_second),
+		cmocka_unit_test(test_drift),
+		cmocka_unit_test(test_wall_stands_still),
+		cmocka_unit_test(test_back_inside_a_wait),
 		cmocka_unit_test(test_resume),
 		cmocka_unit_test(test_extremes),
 		cmocka_unit_test(test_far_clocks),
