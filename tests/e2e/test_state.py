@@ -111,7 +111,7 @@ def test_restarts_with_zookeeper_up_and_away(lab):
     agent.reserves(15000)
     last = realm.marks()[worker]
     agent.end()  # up: file first, then the mark, lowered
-    for load in loads[-2:]:
+    for load in loads[-3:]:
         load.stop()
     left = state_of(agent).read()
     assert left['open'] is False
