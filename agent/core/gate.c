@@ -65,12 +65,6 @@ check_agent(const struct gate *g, int64_t now)
 	return (GATE_ALLOW);
 }
 
-static int64_t
-min64(int64_t a, int64_t b)
-{
-	return (a < b ? a : b);
-}
-
 enum gate_reason
 gate_check(const struct gate *g, int64_t now, int64_t lead, int64_t *first,
     int64_t *last)

@@ -17,12 +17,6 @@ struct place {
 	uint64_t sequence; /* max + 1: used up */
 };
 
-static int64_t
-max64(int64_t a, int64_t b)
-{
-	return (a > b ? a : b);
-}
-
 static uint64_t
 minu64(uint64_t a, uint64_t b)
 {

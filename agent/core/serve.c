@@ -134,12 +134,6 @@ refuse(struct serve *s, struct serve_answer *out, enum gate_reason reason,
 	s->last_reason = reason;
 }
 
-static int64_t
-max64(int64_t a, int64_t b)
-{
-	return (a > b ? a : b);
-}
-
 /* No tick may be used: says why, and when it is worth another try. */
 static void
 refuse_gate(struct serve *s, const struct view *v, const struct clock *clk,

@@ -37,6 +37,18 @@ struct instant {
 	int64_t error_ns;
 };
 
+static inline int64_t
+max64(int64_t a, int64_t b)
+{
+	return (a > b ? a : b);
+}
+
+static inline int64_t
+min64(int64_t a, int64_t b)
+{
+	return (a < b ? a : b);
+}
+
 /* Sums and differences stop at the ends of int64_t: no clock can overflow. */
 static inline int64_t
 add_sat(int64_t a, int64_t b)

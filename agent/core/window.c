@@ -13,12 +13,6 @@
 
 #include "window.h"
 
-static int64_t
-max64(int64_t a, int64_t b)
-{
-	return (a > b ? a : b);
-}
-
 static bool
 tag_equal(struct tag a, struct tag b)
 {
