@@ -1416,7 +1416,9 @@ sim_happen(struct sim *w)
 			sim_set_clock(w, a, true);
 		break;
 	case 3:
-		if (!w->restarts || w->now_ms < w->moved_ms + 3 * RENEW_MS)
+		/* Several silent at once, and the bad ones are the most. */
+		if (!w->restarts || w->now_ms < w->moved_ms + 3 * RENEW_MS ||
+		    w->now_ms < w->started_ms + 3 * RENEW_MS)
 			break;
 		w->started_ms = w->now_ms;
 		sim_start_agent(w, a);
