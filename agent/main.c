@@ -3,11 +3,13 @@
  * main - opens the parts in the order in which they need each other, and
  * closes them in the reverse.  No logic.
  */
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <event2/event.h>
 
@@ -22,14 +24,28 @@
 #define ACCEPT_BACKOFF_MS 1000
 #define EXIT_CONFIG 78
 
+/* Started with 0, 1 or 2 closed, what it opens must not become its stderr. */
+static void
+fill_standard_fds(void)
+{
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+		if (fcntl(fd, F_GETFD) == -1 &&
+		    open("/dev/null", O_RDWR) != fd) /* the lowest free */
+			_exit(1); /* there may be nowhere to say it */
+	}
+}
+
 /* What the process needs before it opens anything. */
 static void
 process_open(void)
 {
 	struct rlimit rl;
 
+	fill_standard_fds();
 	umask(077); /* once, before there are threads */
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN); /* a limit of file sizes is a full disk */
+	signal(SIGTTOU, SIG_IGN); /* a line must not stop a background job */
 	if (getrlimit(RLIMIT_NOFILE, &rl) == 0 && rl.rlim_cur < rl.rlim_max) {
 		rl.rlim_cur = rl.rlim_max;
 		(void)setrlimit(RLIMIT_NOFILE, &rl);
@@ -78,12 +94,23 @@ conf_open(struct conf *conf, int argc, char **argv)
 	exit(fflush(stdout) == 0 && !ferror(stdout) ? 0 : 1);
 }
 
+/* Or it would write to standard error by itself, and wait there. */
+static void
+on_libevent_log(int severity, const char *text)
+{
+	if (severity >= EVENT_LOG_WARN)
+		log_warnx("libevent: %s", text);
+	else
+		log_debug("libevent: %s", text);
+}
+
 static struct event_base *
 base_open(void)
 {
 	struct event_config *cfg = event_config_new();
 	struct event_base *base = NULL;
 
+	event_set_log_callback(on_libevent_log);
 	/* Ticks are a millisecond: so must be the timers' precision, at least. */
 	if (cfg != NULL &&
 	    event_config_set_flag(cfg, EVENT_BASE_FLAG_PRECISE_TIMER) == 0)
