@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * agent - the wiring: connections → serve → replies, the clock, start and
- * stop.
+ * agent - the wiring: the clock, what is done now and then, start and stop.
  *
  * Invariant: at each wake-up the clocks are read once, then the clock is
  * judged, then the lease's facts are brought up to date, then requests are
- * served, all with that one instant.  Requests that wait for a tick are
- * answered in the order of their arrival: while there are any, a new one goes
- * behind them without being asked.
+ * served, all with that one instant.
  */
 #include "agent.h"
 
@@ -17,15 +14,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/queue.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <event2/event.h>
 
 #include "answer.h"
-#include "conn.h"
+#include "clients.h"
 #include "firn-wire.h"
 #include "lease.h"
 #include "listener.h"
@@ -38,15 +33,6 @@
 #define EXIT_CONFIG 78
 #define OTHER_DESCRIPTORS 64 /* of ZooKeeper, the loop, logs */
 
-struct client {
-	struct agent *agent;
-	struct conn *conn;
-	bool queued; /* in agent->waiting */
-	bool resumed; /* its head request is asked again, ahead of the queue */
-	TAILQ_ENTRY(client) all, wait;
-};
-TAILQ_HEAD(client_list, client);
-
 struct agent {
 	struct event_base *base;
 	const struct conf *conf;
@@ -58,18 +44,12 @@ struct agent {
 	struct serve serve;
 	struct clock clk;
 	struct instant now; /* of this wake-up */
-	struct entropy pool;
-	unsigned pool_left;
-
-	struct client_list clients, waiting;
-	uint64_t nclients, numbered, batches;
-	unsigned nwaiting;
-	bool full; /* max_clients was reached */
+	struct clients *clients;
 	enum gate_reason reason; /* as last logged */
 	mono_t remind_at;
 	enum clock_verdict noted; /* the same; the lease observes it, too */
 
-	struct event *look, *tick, *drained; /* timers */
+	struct event *look, *drained; /* timers */
 	struct event *sigterm, *sigint, *sighup;
 	bool draining, stopping;
 	int status;
@@ -143,307 +123,10 @@ wake(struct agent *a)
 	a->serve.gate.draining = a->draining;
 }
 
-static mono_t
+static void
 on_wake(void *arg)
 {
-	struct client *cl = arg;
-
-	wake(cl->agent);
-	return (cl->agent->now.boot);
-}
-
-/* ---- requests that wait for a tick ------------------------------------------ */
-
-static void
-queue_remove(struct client *cl)
-{
-	if (!cl->queued)
-		return;
-	TAILQ_REMOVE(&cl->agent->waiting, cl, wait);
-	cl->agent->nwaiting--;
-	cl->queued = false;
-}
-
-static void
-queue_add(struct client *cl, bool head)
-{
-	assert(!cl->queued);
-	if (head)
-		TAILQ_INSERT_HEAD(&cl->agent->waiting, cl, wait);
-	else
-		TAILQ_INSERT_TAIL(&cl->agent->waiting, cl, wait);
-	cl->agent->nwaiting++;
-	cl->queued = true;
-}
-
-/* The tick that all who wait have to wait for. */
-static void
-arm_tick(struct agent *a, mono_t when)
-{
-	int64_t us = (when.ns - a->now.boot.ns + 999) / 1000;
-	struct timeval tv;
-
-	if (us <= 0)
-		us = 1000; /* an instant that is past already must not spin */
-	tv.tv_sec = us / 1000000;
-	tv.tv_usec = us % 1000000;
-	if (event_add(a->tick, &tv) == -1)
-		log_warnx("no memory for a timer; requests wait for longer");
-}
-
-/*
- * Serves from the head until one has to wait again: then so would all behind
- * it.  Each turn takes one client out, so it ends.
- */
-static void
-serve_waiting(struct agent *a)
-{
-	struct client *cl;
-
-	while ((cl = TAILQ_FIRST(&a->waiting)) != NULL) {
-		queue_remove(cl);
-		cl->resumed = true;
-		conn_resume(cl->conn, a->now.boot);
-		/* Still resumed at the head: it waits.  It may be gone, too. */
-		if (TAILQ_FIRST(&a->waiting) == cl && cl->resumed)
-			break;
-	}
-}
-
-static void
-on_tick(evutil_socket_t fd, short what, void *arg)
-{
-	struct agent *a = arg;
-
-	(void)fd;
-	(void)what;
-	wake(a);
-	serve_waiting(a);
-}
-
-/* ---- one request ------------------------------------------------------------ */
-
-/* Only a random start of the sequence needs any. */
-static uint64_t
-next_random(struct agent *a)
-{
-	if (!a->serve.gen.random_start)
-		return (0);
-	if (a->pool_left == 0) {
-		sysclock_entropy(&a->pool);
-		a->pool_left = sizeof(a->pool.word) / sizeof(a->pool.word[0]);
-	}
-	return (a->pool.word[--a->pool_left]);
-}
-
-static enum conn_verdict
-put(struct conn *c, const struct wire_request *rq, unsigned status,
-    const void *body, uint32_t length)
-{
-	return (conn_reply(c, rq, (uint16_t)status, body, length)
-		    ? CONN_ANSWERED
-		    : CONN_DROP);
-}
-
-static enum conn_verdict
-refuse(struct agent *a, struct conn *c, const struct wire_request *rq,
-    enum gate_reason reason, int64_t retry_after_ms, int64_t figure)
-{
-	const struct answer_view v = view(a);
-	uint8_t body[ANSWER_REFUSAL_MAX];
-	char words[WIRE_TEXT_MAX + 1];
-
-	answer_words(&v, reason, figure, words, sizeof(words));
-	return (put(c, rq, (unsigned)reason, body,
-	    answer_put_refusal(body, retry_after_ms, words)));
-}
-
-static enum conn_verdict
-wait_tick(struct client *cl, bool resumed, mono_t when)
-{
-	queue_add(cl, resumed);
-	cl->resumed = resumed;
-	arm_tick(cl->agent, when);
-	return (CONN_WAIT);
-}
-
-static enum conn_verdict
-request_batch(struct client *cl, struct conn *c, const struct wire_request *rq)
-{
-	struct agent *a = cl->agent;
-	struct serve_request sr = { .count = rq->count, .after = rq->after };
-	struct serve_answer answer;
-	uint8_t body[ANSWER_BATCH_MAX];
-	bool resumed = cl->resumed;
-
-	cl->resumed = false;
-	if (!a->draining && !resumed && !TAILQ_EMPTY(&a->waiting)) {
-		queue_add(cl, false); /* the timer runs already */
-		return (CONN_WAIT);
-	}
-	sr.waiting = a->nwaiting;
-	sr.random = next_random(a);
-	serve_batch(&a->serve, &a->clk, &a->now, &sr, &answer);
-	switch (answer.verdict) {
-	case SERVE_GRANT:
-		a->batches++;
-		return (put(c, rq, WIRE_OK, body,
-		    answer_put_batch(
-			body, &answer.grant, a->now.boot, a->conf->ttl_ms)));
-	case SERVE_REFUSE:
-		return (refuse(a, c, rq, answer.reason, answer.retry_after_ms,
-		    answer.figure));
-	case SERVE_WAIT:
-		return (wait_tick(cl, resumed, answer.when));
-	}
-	return (CONN_DROP);
-}
-
-static enum conn_verdict
-request_contract(struct agent *a, struct conn *c, const struct wire_request *rq)
-{
-	const struct answer_view v = view(a);
-	uint8_t body[WIRE_CONTRACT_SIZE];
-
-	if (!a->serve.gate.realm_known)
-		return (refuse(a, c, rq, GATE_NO_REALM, LOOK_MS, 0));
-	return (put(c, rq, WIRE_OK, body, answer_put_contract(body, &v)));
-}
-
-static enum conn_verdict
-request_status(struct agent *a, struct conn *c, const struct wire_request *rq)
-{
-	const struct answer_view v = view(a);
-	struct status_doc d;
-	char text[WIRE_STATUS_MAX];
-	int length;
-
-	answer_fill_status(&v, a->nclients, a->batches, &d);
-	length = status_format(&d, text, sizeof(text));
-	if (length < 0) {
-		log_warnx("the status document does not fit a reply");
-		return (CONN_DROP);
-	}
-	return (put(c, rq, WIRE_OK, text, (uint32_t)length));
-}
-
-static enum conn_verdict
-on_request(void *arg, struct conn *c, const struct wire_request *rq)
-{
-	struct client *cl = arg;
-
-	switch ((enum wire_type)rq->type) {
-	case WIRE_BATCH:
-		return (request_batch(cl, c, rq));
-	case WIRE_CONTRACT:
-		return (request_contract(cl->agent, c, rq));
-	case WIRE_STATUS:
-		return (request_status(cl->agent, c, rq));
-	}
-	return (CONN_DROP);
-}
-
-/* ---- clients ---------------------------------------------------------------- */
-
-static void finish(struct agent *a);
-
-static void
-on_closed(void *arg)
-{
-	struct client *cl = arg;
-	struct agent *a = cl->agent;
-
-	queue_remove(cl);
-	TAILQ_REMOVE(&a->clients, cl, all);
-	a->nclients--;
-	free(cl);
-	if (a->draining && a->nclients == 0)
-		finish(a);
-}
-
-static const struct conn_calls calls = { on_wake, on_request, on_closed };
-
-/* One clear reply, no connection: what the socket takes at once, or nothing. */
-static void
-turn_away(struct agent *a, int fd)
-{
-	uint8_t frame[WIRE_HEADER_SIZE + ANSWER_REFUSAL_MAX];
-	struct wire_header h = { .version = WIRE_VERSION,
-		.status = WIRE_TOO_MANY };
-	char words[WIRE_TEXT_MAX + 1];
-
-	snprintf(words, sizeof(words),
-	    "too_many: %" PRIu64 " clients are connected, max_clients is "
-	    "%" PRId64,
-	    a->nclients, a->conf->max_clients);
-	if (!a->full)
-		log_warnx("%s", words);
-	a->full = true;
-	h.length = answer_put_refusal(frame + WIRE_HEADER_SIZE, LOOK_MS, words);
-	wire_put_header(frame, &h);
-	(void)!send(fd, frame, WIRE_HEADER_SIZE + h.length,
-	    MSG_DONTWAIT | MSG_NOSIGNAL);
-	close(fd);
-}
-
-static void
-on_accept(void *arg, int fd, const struct listener_peer *peer)
-{
-	struct agent *a = arg;
-	struct conn_peer who = { .uid = peer->uid, .pid = peer->pid };
-	struct client *cl;
-
-	if (a->nclients >= (uint64_t)a->conf->max_clients) {
-		turn_away(a, fd);
-		return;
-	}
-	who.number = ++a->numbered;
-	cl = calloc(1, sizeof(*cl));
-	if (cl == NULL) {
-		log_warn("no memory for a connection");
-		close(fd);
-		return;
-	}
-	cl->agent = a;
-	cl->conn = conn_open(a->base, fd, &who, &calls, cl);
-	if (cl->conn == NULL) {
-		log_warnx("no memory for a connection");
-		free(cl);
-		return;
-	}
-	TAILQ_INSERT_TAIL(&a->clients, cl, all);
-	a->nclients++;
-}
-
-/* Safe against the one that goes away under its hands, and no other. */
-static void
-each_client(struct agent *a, void (*fn)(struct client *cl))
-{
-	struct client *cl, *next;
-
-	for (cl = TAILQ_FIRST(&a->clients); cl != NULL; cl = next) {
-		next = TAILQ_NEXT(cl, all);
-		fn(cl);
-	}
-}
-
-static void
-client_check(struct client *cl)
-{
-	(void)conn_check(cl->conn, cl->agent->now.boot);
-}
-
-static void
-client_drain(struct client *cl)
-{
-	queue_remove(cl);
-	conn_drain(cl->conn, cl->agent->now.boot);
-}
-
-static void
-client_close(struct client *cl)
-{
-	conn_close(cl->conn);
+	wake(arg);
 }
 
 /* ---- stop --------------------------------------------------------------------- */
@@ -469,6 +152,12 @@ finish(struct agent *a)
 }
 
 static void
+on_empty(void *arg)
+{
+	finish(arg);
+}
+
+static void
 on_drained(evutil_socket_t fd, short what, void *arg)
 {
 	struct agent *a = arg;
@@ -477,8 +166,8 @@ on_drained(evutil_socket_t fd, short what, void *arg)
 	(void)what;
 	log_info("drain: %" PRIu64 " connections did not end within %" PRId64
 		 " ms, closed",
-	    a->nclients, a->conf->drain_ms);
-	each_client(a, client_close);
+	    clients_count(a->clients), a->conf->drain_ms);
+	clients_cut(a->clients);
 	finish(a);
 }
 
@@ -491,9 +180,8 @@ drain(struct agent *a, int status)
 	a->draining = true;
 	a->status = status;
 	wake(a);
-	listener_stop(a->listener);
-	each_client(a, client_drain);
-	if (a->nclients == 0)
+	clients_drain(a->clients);
+	if (clients_count(a->clients) == 0)
 		finish(a);
 	else if (event_add(a->drained, &tv) == -1)
 		on_drained(-1, 0, a);
@@ -549,14 +237,9 @@ on_look(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
+	log_tell_lost();
 	wake(a);
-	each_client(a, client_check);
-	serve_waiting(
-	    a); /* no wait is for ever, whatever became of its timer */
-	if (a->full && a->nclients < (uint64_t)a->conf->max_clients) {
-		a->full = false;
-		log_info("clients: below max_clients again");
-	}
+	clients_look(a->clients);
 	if (a->draining)
 		return;
 	note_reason(a);
@@ -615,14 +298,13 @@ open_events(struct agent *a)
 		.tv_usec = LOOK_MS % 1000 * 1000 };
 
 	a->look = event_new(a->base, -1, EV_PERSIST, on_look, a);
-	a->tick = evtimer_new(a->base, on_tick, a);
 	a->drained = evtimer_new(a->base, on_drained, a);
 	a->sigterm = evsignal_new(a->base, SIGTERM, on_terminate, a);
 	a->sigint = evsignal_new(a->base, SIGINT, on_terminate, a);
 	a->sighup = evsignal_new(a->base, SIGHUP, on_reload, a);
 	return (
-	    a->look != NULL && a->tick != NULL && a->drained != NULL &&
-	    a->sigterm != NULL && a->sigint != NULL && a->sighup != NULL &&
+	    a->look != NULL && a->drained != NULL && a->sigterm != NULL &&
+	    a->sigint != NULL && a->sighup != NULL &&
 	    event_add(a->look, &tv) == 0 && event_add(a->sigterm, NULL) == 0 &&
 	    event_add(a->sigint, NULL) == 0 && event_add(a->sighup, NULL) == 0);
 }
@@ -656,8 +338,6 @@ agent_open(struct event_base *base, const struct conf *conf,
 	a->argc = argc;
 	a->argv = argv;
 	a->reason = GATE_NO_REALM;
-	TAILQ_INIT(&a->clients);
-	TAILQ_INIT(&a->waiting);
 	sysclock_read(&a->now);
 	clock_start(&a->clk, &k, &a->now);
 	a->remind_at = mono_add_ms(a->now.boot, FIRST_REMIND_MS);
@@ -685,7 +365,10 @@ agent_run(struct agent *a, struct lease *lease)
 {
 	a->lease = lease;
 	a->status = 1; /* unless a drain says otherwise */
-	if (listener_start(a->listener, on_accept, a) == -1) {
+	a->clients =
+	    clients_open(&(struct clients_host){ a->base, a->conf, a->listener,
+		lease, &a->serve, &a->clk, &a->now, on_wake, on_empty, a });
+	if (a->clients == NULL) {
 		log_error("no memory to accept connections");
 		return (1);
 	}
@@ -709,10 +392,8 @@ agent_close(struct agent *a)
 {
 	if (a == NULL)
 		return;
-	a->stopping = true; /* the lease is closed by main */
-	each_client(a, client_close);
+	clients_close(a->clients);
 	free_event(a->look);
-	free_event(a->tick);
 	free_event(a->drained);
 	free_event(a->sigterm);
 	free_event(a->sigint);

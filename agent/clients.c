@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * clients - everybody who is connected, and the way of one request: bytes →
+ * serve → reply.
+ *
+ * Invariant: requests that wait for a tick are answered in the order of their
+ * arrival: while there are any, a new one goes behind them without being
+ * asked.
+ */
+#include "clients.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <event2/event.h>
+
+#include "answer.h"
+#include "conn.h"
+#include "firn-wire.h"
+#include "listener.h"
+#include "log.h"
+#include "sysclock.h"
+
+#define RETRY_MS 1000 /* of what only time or an operator mends */
+
+struct client {
+	struct clients *owner;
+	struct conn *conn;
+	bool queued; /* in owner->waiting */
+	bool resumed; /* its head request is asked again, ahead of the queue */
+	TAILQ_ENTRY(client) all, wait;
+};
+TAILQ_HEAD(client_list, client);
+
+struct clients {
+	struct clients_host host;
+	struct event *tick; /* the next one, for those who wait */
+	struct client_list all, waiting;
+	uint64_t n, numbered, batches;
+	unsigned nwaiting;
+	bool full; /* max_clients was reached */
+	bool draining;
+	struct entropy pool;
+	unsigned pool_left;
+};
+
+static struct answer_view
+view(const struct clients *cs)
+{
+	return ((struct answer_view){ cs->host.conf, cs->host.serve,
+	    cs->host.clk, cs->host.lease, cs->host.now });
+}
+
+static mono_t
+on_wake(void *arg)
+{
+	struct client *cl = arg;
+
+	cl->owner->host.wake(cl->owner->host.arg);
+	return (cl->owner->host.now->boot);
+}
+
+/* ---- requests that wait for a tick ------------------------------------------ */
+
+static void
+queue_remove(struct client *cl)
+{
+	if (!cl->queued)
+		return;
+	TAILQ_REMOVE(&cl->owner->waiting, cl, wait);
+	cl->owner->nwaiting--;
+	cl->queued = false;
+}
+
+static void
+queue_add(struct client *cl, bool head)
+{
+	assert(!cl->queued);
+	if (head)
+		TAILQ_INSERT_HEAD(&cl->owner->waiting, cl, wait);
+	else
+		TAILQ_INSERT_TAIL(&cl->owner->waiting, cl, wait);
+	cl->owner->nwaiting++;
+	cl->queued = true;
+}
+
+/* The tick that all who wait have to wait for. */
+static void
+arm_tick(struct clients *cs, mono_t when)
+{
+	int64_t us = (when.ns - cs->host.now->boot.ns + 999) / 1000;
+	struct timeval tv;
+
+	if (us <= 0)
+		us = 1000; /* an instant that is past already must not spin */
+	tv.tv_sec = us / 1000000;
+	tv.tv_usec = us % 1000000;
+	if (event_add(cs->tick, &tv) == -1)
+		log_warnx("no memory for a timer; requests wait for longer");
+}
+
+/*
+ * Serves from the head until one has to wait again: then so would all behind
+ * it.  Each turn takes one client out, so it ends.
+ */
+static void
+serve_waiting(struct clients *cs)
+{
+	struct client *cl;
+
+	while ((cl = TAILQ_FIRST(&cs->waiting)) != NULL) {
+		queue_remove(cl);
+		cl->resumed = true;
+		conn_resume(cl->conn, cs->host.now->boot);
+		/* Still resumed at the head: it waits.  It may be gone, too. */
+		if (TAILQ_FIRST(&cs->waiting) == cl && cl->resumed)
+			break;
+	}
+}
+
+static void
+on_tick(evutil_socket_t fd, short what, void *arg)
+{
+	struct clients *cs = arg;
+
+	(void)fd;
+	(void)what;
+	cs->host.wake(cs->host.arg);
+	serve_waiting(cs);
+}
+
+/* ---- one request ------------------------------------------------------------ */
+
+/* Only a random start of the sequence needs any. */
+static uint64_t
+next_random(struct clients *cs)
+{
+	if (!cs->host.serve->gen.random_start)
+		return (0);
+	if (cs->pool_left == 0) {
+		sysclock_entropy(&cs->pool);
+		cs->pool_left =
+		    sizeof(cs->pool.word) / sizeof(cs->pool.word[0]);
+	}
+	return (cs->pool.word[--cs->pool_left]);
+}
+
+static enum conn_verdict
+put(struct conn *c, const struct wire_request *rq, unsigned status,
+    const void *body, uint32_t length)
+{
+	return (conn_reply(c, rq, (uint16_t)status, body, length)
+		    ? CONN_ANSWERED
+		    : CONN_DROP);
+}
+
+static enum conn_verdict
+refuse(struct clients *cs, struct conn *c, const struct wire_request *rq,
+    enum gate_reason reason, int64_t retry_after_ms, int64_t figure)
+{
+	const struct answer_view v = view(cs);
+	uint8_t body[ANSWER_REFUSAL_MAX];
+	char words[WIRE_TEXT_MAX + 1];
+
+	answer_words(&v, reason, figure, words, sizeof(words));
+	return (put(c, rq, (unsigned)reason, body,
+	    answer_put_refusal(body, retry_after_ms, words)));
+}
+
+static enum conn_verdict
+wait_tick(struct client *cl, bool resumed, mono_t when)
+{
+	queue_add(cl, resumed);
+	cl->resumed = resumed;
+	arm_tick(cl->owner, when);
+	return (CONN_WAIT);
+}
+
+static enum conn_verdict
+request_batch(struct client *cl, struct conn *c, const struct wire_request *rq)
+{
+	struct clients *cs = cl->owner;
+	struct serve_request sr = { .count = rq->count, .after = rq->after };
+	struct serve_answer answer;
+	uint8_t body[ANSWER_BATCH_MAX];
+	bool resumed = cl->resumed;
+
+	cl->resumed = false;
+	if (!cs->draining && !resumed && !TAILQ_EMPTY(&cs->waiting)) {
+		queue_add(cl, false); /* the timer runs already */
+		return (CONN_WAIT);
+	}
+	sr.waiting = cs->nwaiting;
+	sr.random = next_random(cs);
+	serve_batch(cs->host.serve, cs->host.clk, cs->host.now, &sr, &answer);
+	switch (answer.verdict) {
+	case SERVE_GRANT:
+		cs->batches++;
+		return (put(c, rq, WIRE_OK, body,
+		    answer_put_batch(body, &answer.grant, cs->host.now->boot,
+			cs->host.conf->ttl_ms)));
+	case SERVE_REFUSE:
+		return (refuse(cs, c, rq, answer.reason, answer.retry_after_ms,
+		    answer.figure));
+	case SERVE_WAIT:
+		return (wait_tick(cl, resumed, answer.when));
+	}
+	return (CONN_DROP);
+}
+
+static enum conn_verdict
+request_contract(
+    struct clients *cs, struct conn *c, const struct wire_request *rq)
+{
+	const struct answer_view v = view(cs);
+	uint8_t body[WIRE_CONTRACT_SIZE];
+
+	if (!cs->host.serve->gate.realm_known)
+		return (refuse(cs, c, rq, GATE_NO_REALM, RETRY_MS, 0));
+	return (put(c, rq, WIRE_OK, body, answer_put_contract(body, &v)));
+}
+
+static enum conn_verdict
+request_status(
+    struct clients *cs, struct conn *c, const struct wire_request *rq)
+{
+	const struct answer_view v = view(cs);
+	struct status_doc d;
+	char text[WIRE_STATUS_MAX];
+	int length;
+
+	answer_fill_status(&v, cs->n, cs->batches, &d);
+	length = status_format(&d, text, sizeof(text));
+	if (length < 0) {
+		log_warnx("the status document does not fit a reply");
+		return (CONN_DROP);
+	}
+	return (put(c, rq, WIRE_OK, text, (uint32_t)length));
+}
+
+static enum conn_verdict
+on_request(void *arg, struct conn *c, const struct wire_request *rq)
+{
+	struct client *cl = arg;
+
+	switch ((enum wire_type)rq->type) {
+	case WIRE_BATCH:
+		return (request_batch(cl, c, rq));
+	case WIRE_CONTRACT:
+		return (request_contract(cl->owner, c, rq));
+	case WIRE_STATUS:
+		return (request_status(cl->owner, c, rq));
+	}
+	return (CONN_DROP);
+}
+
+/* ---- clients ---------------------------------------------------------------- */
+
+static void
+on_closed(void *arg)
+{
+	struct client *cl = arg;
+	struct clients *cs = cl->owner;
+
+	queue_remove(cl);
+	TAILQ_REMOVE(&cs->all, cl, all);
+	cs->n--;
+	free(cl);
+	if (cs->draining && cs->n == 0)
+		cs->host.empty(cs->host.arg);
+}
+
+static const struct conn_calls calls = { on_wake, on_request, on_closed };
+
+/* One clear reply, no connection: what the socket takes at once, or nothing. */
+static void
+turn_away(struct clients *cs, int fd)
+{
+	uint8_t frame[WIRE_HEADER_SIZE + ANSWER_REFUSAL_MAX];
+	struct wire_header h = { .version = WIRE_VERSION,
+		.status = WIRE_TOO_MANY };
+	char words[WIRE_TEXT_MAX + 1];
+
+	snprintf(words, sizeof(words),
+	    "too_many: %" PRIu64 " clients are connected, max_clients is "
+	    "%" PRId64,
+	    cs->n, cs->host.conf->max_clients);
+	if (!cs->full)
+		log_warnx("%s", words);
+	cs->full = true;
+	h.length =
+	    answer_put_refusal(frame + WIRE_HEADER_SIZE, RETRY_MS, words);
+	wire_put_header(frame, &h);
+	(void)!send(fd, frame, WIRE_HEADER_SIZE + h.length,
+	    MSG_DONTWAIT | MSG_NOSIGNAL);
+	close(fd);
+}
+
+static void
+on_accept(void *arg, int fd, const struct listener_peer *peer)
+{
+	struct clients *cs = arg;
+	struct conn_peer who = { .uid = peer->uid, .pid = peer->pid };
+	struct client *cl;
+
+	if (cs->n >= (uint64_t)cs->host.conf->max_clients) {
+		turn_away(cs, fd);
+		return;
+	}
+	who.number = ++cs->numbered;
+	cl = calloc(1, sizeof(*cl));
+	if (cl == NULL) {
+		log_warn("no memory for a connection");
+		close(fd);
+		return;
+	}
+	cl->owner = cs;
+	cl->conn = conn_open(cs->host.base, fd, &who, &calls, cl);
+	if (cl->conn == NULL) {
+		log_warnx("no memory for a connection");
+		free(cl);
+		return;
+	}
+	TAILQ_INSERT_TAIL(&cs->all, cl, all);
+	cs->n++;
+}
+
+/* Safe against the one that goes away under its hands, and no other. */
+static void
+each_client(struct clients *cs, void (*fn)(struct client *cl))
+{
+	struct client *cl, *next;
+
+	for (cl = TAILQ_FIRST(&cs->all); cl != NULL; cl = next) {
+		next = TAILQ_NEXT(cl, all);
+		fn(cl);
+	}
+}
+
+static void
+client_check(struct client *cl)
+{
+	(void)conn_check(cl->conn, cl->owner->host.now->boot);
+}
+
+static void
+client_drain(struct client *cl)
+{
+	queue_remove(cl);
+	conn_drain(cl->conn, cl->owner->host.now->boot);
+}
+
+static void
+client_close(struct client *cl)
+{
+	conn_close(cl->conn);
+}
+
+/* ---- life --------------------------------------------------------------------- */
+
+struct clients *
+clients_open(const struct clients_host *host)
+{
+	struct clients *cs = calloc(1, sizeof(*cs));
+
+	if (cs == NULL)
+		return (NULL);
+	cs->host = *host;
+	TAILQ_INIT(&cs->all);
+	TAILQ_INIT(&cs->waiting);
+	cs->tick = evtimer_new(host->base, on_tick, cs);
+	if (cs->tick == NULL ||
+	    listener_start(host->listener, on_accept, cs) == -1) {
+		clients_close(cs);
+		return (NULL);
+	}
+	return (cs);
+}
+
+void
+clients_look(struct clients *cs)
+{
+	each_client(cs, client_check);
+	serve_waiting(
+	    cs); /* no wait is for ever, whatever became of its timer */
+	if (cs->full && cs->n < (uint64_t)cs->host.conf->max_clients) {
+		cs->full = false;
+		log_info("clients: below max_clients again");
+	}
+}
+
+uint64_t
+clients_count(const struct clients *cs)
+{
+	return (cs->n);
+}
+
+void
+clients_drain(struct clients *cs)
+{
+	cs->draining = true;
+	listener_stop(cs->host.listener);
+	each_client(cs, client_drain);
+}
+
+void
+clients_cut(struct clients *cs)
+{
+	each_client(cs, client_close);
+}
+
+void
+clients_close(struct clients *cs)
+{
+	if (cs == NULL)
+		return;
+	cs->draining = false; /* nobody is told */
+	each_client(cs, client_close);
+	if (cs->tick != NULL)
+		event_free(cs->tick);
+	free(cs);
+}
