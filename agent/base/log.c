@@ -3,18 +3,30 @@
  * log - lines for people on standard error.
  *
  * Invariant: a line is one write(2), printable ASCII whatever was passed in,
- * and never waits for a reader that is stuck: such lines are counted and the
- * count is told with the next one that fits.  Any thread may log.
+ * and never waits for a reader that is stuck or a disk that is full: such
+ * lines are counted and the count is told once there is room again.  Any
+ * thread may log.
+ *
+ * Others share the description of standard error, so its flags stay as they
+ * are.  A pipe or a terminal is opened anew and that description does not
+ * block; a socket takes a flag with each line.  Where a pipe cannot be opened
+ * (another user's, no /proc) a look that it has room has to do: a line is
+ * shorter than PIPE_BUF, so only another process that fills it in between
+ * could make it wait.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -23,6 +35,8 @@
 
 #define LINE_MAX_BYTES 1024
 #define FATAL_WAIT_MS 1000
+
+_Static_assert(LINE_MAX_BYTES <= PIPE_BUF, "a line is written whole");
 
 static const struct {
 	const char *name;
@@ -36,7 +50,13 @@ static const struct {
 
 static _Atomic enum log_level lowest_level = LOG_LEVEL_INFO;
 static atomic_bool under_journal;
-static atomic_ulong lost_lines;
+static atomic_ulong lost_lines; /* untold */
+static atomic_ulong lost_ever;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of what follows */
+static int own_fd = -1; /* standard error without blocking; -1: as it is */
+static bool is_socket;
+static bool torn; /* the last line stands there without its end */
 
 struct line {
 	char text[LINE_MAX_BYTES];
@@ -61,11 +81,31 @@ stderr_is_journal(void)
 	return (dev == (uintmax_t)st.st_dev && ino == (uintmax_t)st.st_ino);
 }
 
+static void
+find_way_out(void)
+{
+	struct stat st;
+
+	(void)pthread_mutex_lock(&lock);
+	if (own_fd != -1)
+		(void)close(own_fd);
+	own_fd = -1;
+	torn = is_socket = false;
+	if (fstat(STDERR_FILENO, &st) == 0) {
+		is_socket = S_ISSOCK(st.st_mode);
+		if (S_ISFIFO(st.st_mode) || S_ISCHR(st.st_mode))
+			own_fd = open("/proc/self/fd/2",
+			    O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	}
+	(void)pthread_mutex_unlock(&lock);
+}
+
 void
 log_open(enum log_level lowest)
 {
 	int saved_errno = errno;
 
+	find_way_out();
 	under_journal = stderr_is_journal();
 	log_set_level(lowest);
 	errno = saved_errno;
@@ -141,10 +181,26 @@ line_add_head(struct line *l, const char *name, int priority)
 	line_add(l, head, strlen(head));
 }
 
+/* Called with the lock held. */
+static ssize_t
+write_once(const char *bytes, size_t n, int wait_ms)
+{
+	struct pollfd pfd = { .fd = own_fd != -1 ? own_fd : STDERR_FILENO,
+		.events = POLLOUT };
+
+	/* Where a write does not wait, no look is needed. */
+	if ((wait_ms > 0 || (own_fd == -1 && !is_socket)) &&
+	    poll(&pfd, 1, wait_ms) <= 0)
+		return (-1);
+	if (is_socket)
+		return (send(pfd.fd, bytes, n, MSG_DONTWAIT | MSG_NOSIGNAL));
+	return (write(pfd.fd, bytes, n));
+}
+
+/* False: it is not there, or without its end. */
 static bool
 line_write(struct line *l, int wait_ms)
 {
-	struct pollfd pfd = { .fd = STDERR_FILENO, .events = POLLOUT };
 	ssize_t n;
 
 	if (l->cut) {
@@ -152,27 +208,42 @@ line_write(struct line *l, int wait_ms)
 		l->used += 3;
 	}
 	l->text[l->used++] = '\n';
-	if (poll(&pfd, 1, wait_ms) == 0)
-		return (false);
-	do
-		n = write(STDERR_FILENO, l->text, l->used);
-	while (n == -1 && errno == EINTR);
-	return (n != -1 || errno != EAGAIN);
+	(void)pthread_mutex_lock(&lock);
+	if (torn)
+		torn = write_once("\n", 1, wait_ms) != 1;
+	do {
+		errno = 0;
+		n = torn ? -1 : write_once(l->text, l->used, wait_ms);
+	} while (n == -1 && errno == EINTR);
+	torn = torn || (n > 0 && (size_t)n < l->used);
+	(void)pthread_mutex_unlock(&lock);
+	return (n == (ssize_t)l->used);
 }
 
-static void
-tell_lost(unsigned long lost)
+void
+log_tell_lost(void)
 {
 	struct line l = { .used = 0 };
-	char text[64];
+	unsigned long lost = atomic_exchange(&lost_lines, 0);
+	int saved_errno = errno;
+	char text[80];
 
+	if (lost == 0)
+		return;
 	line_add_head(
 	    &l, levels[LOG_LEVEL_WARN].name, levels[LOG_LEVEL_WARN].priority);
 	(void)snprintf(text, sizeof(text),
-	    "%lu log lines lost: the reader is stuck", lost);
+	    "%lu log lines lost: standard error took no more", lost);
 	line_add_text(&l, text);
 	if (!line_write(&l, 0))
 		lost_lines += lost;
+	errno = saved_errno;
+}
+
+unsigned long
+log_lost(void)
+{
+	return (lost_ever);
 }
 
 static void
@@ -180,18 +251,18 @@ put(const char *name, int priority, int wait_ms, const char *text,
     const char *cause)
 {
 	struct line l = { .used = 0 };
-	unsigned long lost = atomic_exchange(&lost_lines, 0);
 
-	if (lost > 0)
-		tell_lost(lost);
+	log_tell_lost();
 	line_add_head(&l, name, priority);
 	line_add_text(&l, text);
 	if (cause != NULL) {
 		line_add_text(&l, ": ");
 		line_add_text(&l, cause);
 	}
-	if (!line_write(&l, wait_ms))
+	if (!line_write(&l, wait_ms)) {
 		lost_lines++;
+		lost_ever++;
+	}
 }
 
 static void vlog(enum log_level level, int error, const char *fmt, va_list ap)

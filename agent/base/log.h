@@ -7,7 +7,12 @@
 #ifndef LOG_H
 #define LOG_H
 
-enum log_level { LOG_LEVEL_DEBUG, LOG_LEVEL_INFO, LOG_LEVEL_WARN, LOG_LEVEL_ERROR };
+enum log_level {
+	LOG_LEVEL_DEBUG,
+	LOG_LEVEL_INFO,
+	LOG_LEVEL_WARN,
+	LOG_LEVEL_ERROR
+};
 
 void log_open(enum log_level lowest);
 void log_set_level(enum log_level lowest);
@@ -19,6 +24,13 @@ void log_warn(const char *fmt, ...) /* adds errno's text */
     __attribute__((format(printf, 1, 2)));
 void log_warnx(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void log_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/*
+ * A line that standard error does not take at once is lost and counted.  One
+ * line says how many, with the next line or from this, now and then.
+ */
+void log_tell_lost(void);
+unsigned long log_lost(void); /* since the start */
 
 /* Before READY only: says so and exits with this status. */
 void log_fatal(int status, const char *fmt, ...)

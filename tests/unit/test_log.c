@@ -3,13 +3,17 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -21,7 +25,7 @@
 static int pipe_fds[2], real_stderr;
 static char out[8192];
 
-/* Standard error is a pipe from here to release(). */
+/* Standard error is a pipe from here to release(), and no loss is untold. */
 static void
 capture(void)
 {
@@ -29,6 +33,9 @@ capture(void)
 	real_stderr = dup(STDERR_FILENO);
 	assert_int_not_equal(real_stderr, -1);
 	assert_int_equal(dup2(pipe_fds[1], STDERR_FILENO), STDERR_FILENO);
+	log_open(LOG_LEVEL_INFO);
+	log_tell_lost();
+	assert_int_not_equal(read(pipe_fds[0], out, sizeof(out)), 0);
 }
 
 static const char *
@@ -196,36 +203,250 @@ test_long_lines(void **state)
 	release();
 }
 
+/* ---- where no line can go ---------------------------------------------------- */
+
+/* Nothing of these tests may wait for a reader: that would be for ever. */
+#define HANGS_S 120
+
+enum way { OWN_DESCRIPTION, AS_IT_IS, SOCKET };
+
+/* Standard error blocks, as a real one does, and has little room. */
+static void
+capture_blocking(enum way way)
+{
+	struct rlimit rl, none = { 0, 0 };
+	int room = 8192; /* two pages: a pipe has room by pages */
+
+	capture();
+	if (way == SOCKET) {
+		(void)close(pipe_fds[0]);
+		(void)close(pipe_fds[1]);
+		assert_int_equal(
+		    socketpair(AF_UNIX, SOCK_STREAM, 0, pipe_fds), 0);
+		assert_int_equal(
+		    dup2(pipe_fds[1], STDERR_FILENO), STDERR_FILENO);
+		assert_int_equal(fcntl(pipe_fds[0], F_SETFL, O_NONBLOCK), 0);
+		assert_int_equal(setsockopt(pipe_fds[1], SOL_SOCKET, SO_SNDBUF,
+				     &room, sizeof(room)),
+		    0);
+	} else {
+		assert_int_equal(fcntl(STDERR_FILENO, F_SETFL, 0), 0);
+		assert_int_not_equal(
+		    fcntl(STDERR_FILENO, F_SETPIPE_SZ, room), -1);
+	}
+	/* Without a descriptor to spare it cannot be opened anew. */
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &rl), 0);
+	none.rlim_max = rl.rlim_max;
+	if (way == AS_IT_IS)
+		assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	log_open(LOG_LEVEL_INFO);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &rl), 0);
+}
+
+/* Reads what is there; the number of lines told, lines lost by their words. */
+static unsigned
+drain(int fd, unsigned long *lost)
+{
+	static char text[1 << 20];
+	size_t used = 0;
+	unsigned lines = 0;
+	ssize_t n;
+
+	while (used < sizeof(text) - 1 &&
+	       (n = read(fd, text + used, sizeof(text) - 1 - used)) > 0)
+		used += (size_t)n;
+	text[used] = '\0';
+	for (char *line = strtok(text, "\r\n"); line != NULL;
+	     line = strtok(NULL, "\r\n")) {
+		unsigned long more;
+
+		if (strstr(line, " info: ") != NULL)
+			lines++;
+		else if (sscanf(line + HEAD, "warn: %lu log lines lost",
+			     &more) == 1)
+			*lost += more;
+	}
+	return (lines);
+}
+
 /* A reader that is stuck costs lines, not the loop; it is told how many. */
 static void
 test_stuck_reader(void **state)
 {
-	char junk[8192]; /* two pages: the pipe has room by pages */
-	unsigned lines = 0;
+	unsigned long before, lost;
+	unsigned told;
 
 	(void)state;
+	for (enum way way = OWN_DESCRIPTION; way <= SOCKET; way++) {
+		alarm(HANGS_S);
+		capture_blocking(way);
+		before = log_lost();
+		lost = 0;
+		for (int i = 0; i < 1000; i++)
+			log_info("%0100d", i); /* would hang here */
+		assert_in_range(log_lost() - before, 500, 990);
+		told = drain(pipe_fds[0], &lost);
+		assert_in_range(told, 10, 500);
+		assert_int_equal(lost, 0);
+		log_tell_lost();
+		assert_int_equal(drain(pipe_fds[0], &lost), 0);
+		assert_int_equal(lost, log_lost() - before);
+		assert_int_equal(told + lost, 1000);
+		log_tell_lost(); /* once */
+		log_info("again");
+		assert_string_equal(said(), "info: again\n");
+		/* Whoever shares it finds it as it was. */
+		assert_int_equal(fcntl(STDERR_FILENO, F_GETFL) & O_NONBLOCK, 0);
+		release();
+	}
+	alarm(0);
+}
+
+#define THREADS 4
+#define LINES_EACH 5000
+
+static void *
+log_much(void *arg)
+{
+	for (int i = 0; i < LINES_EACH; i++)
+		log_info("%0100d", i);
+	return (arg);
+}
+
+/* Of many threads' lines each is whole, or counted. */
+static void
+test_threads_and_a_slow_reader(void **state)
+{
+	pthread_t threads[THREADS];
+	unsigned long before, lost;
+	unsigned told;
+
+	(void)state;
+	for (enum way way = OWN_DESCRIPTION; way <= SOCKET; way++) {
+		alarm(HANGS_S);
+		capture_blocking(way);
+		before = log_lost();
+		lost = 0;
+		told = 0;
+		for (int i = 0; i < THREADS; i++)
+			assert_int_equal(
+			    pthread_create(&threads[i], NULL, log_much, NULL),
+			    0);
+		for (int i = 0; i < 100; i++)
+			told += drain(pipe_fds[0], &lost);
+		for (int i = 0; i < THREADS; i++)
+			assert_int_equal(pthread_join(threads[i], NULL), 0);
+		told += drain(pipe_fds[0], &lost);
+		log_tell_lost();
+		told += drain(pipe_fds[0], &lost);
+		assert_int_equal(lost, log_lost() - before);
+		assert_int_equal(told + lost, THREADS * LINES_EACH);
+		release();
+	}
+	alarm(0);
+}
+
+/* The reader is gone: neither a signal nor a wait. */
+static void
+test_gone_reader(void **state)
+{
+	(void)state;
+	(void)signal(SIGPIPE, SIG_IGN);
+	for (enum way way = OWN_DESCRIPTION; way <= SOCKET; way++) {
+		unsigned long before = log_lost();
+
+		alarm(HANGS_S);
+		capture_blocking(way);
+		(void)close(pipe_fds[0]);
+		log_info("to nobody");
+		log_open(LOG_LEVEL_INFO); /* nor can it be opened anew */
+		log_info("to nobody");
+		assert_int_equal(log_lost() - before, 2);
+		release();
+	}
+	alarm(0);
+}
+
+/* A terminal that someone stopped with ^S, and let go on. */
+static void
+test_stopped_terminal(void **state)
+{
+	int terminal = posix_openpt(O_RDWR | O_NOCTTY);
+	unsigned long before = log_lost(), lost = 0;
+	static char text[1 << 20];
+	const char *name, *line;
+	size_t used = 0;
+	int slave;
+
+	(void)state;
+	alarm(HANGS_S);
 	capture();
-	/* The pipe blocks, as a real standard error does. */
-	assert_int_equal(fcntl(STDERR_FILENO, F_SETFL, 0), 0);
-	assert_int_not_equal(
-	    fcntl(STDERR_FILENO, F_SETPIPE_SZ, (int)sizeof(junk)), -1);
-	memset(junk, 'j', sizeof(junk));
-	assert_int_equal(
-	    write(STDERR_FILENO, junk, sizeof(junk)), sizeof(junk));
+	assert_int_not_equal(terminal, -1);
+	assert_int_equal(grantpt(terminal), 0);
+	assert_int_equal(unlockpt(terminal), 0);
+	name = ptsname(terminal);
+	assert_non_null(name);
+	slave = open(name, O_RDWR | O_NOCTTY);
+	assert_int_not_equal(slave, -1);
+	assert_int_equal(dup2(slave, STDERR_FILENO), STDERR_FILENO);
+	assert_int_equal(fcntl(terminal, F_SETFL, O_NONBLOCK), 0);
 	log_open(LOG_LEVEL_INFO);
-	for (; lines < 5; lines++)
-		log_info("lost"); /* would hang here */
-	(void)heard();
-	assert_int_equal(strspn(out, "j"), sizeof(out) - 1);
-	(void)heard();
-	log_info("found");
-	(void)heard();
-	assert_memory_equal(out + HEAD,
-	    "warn: 5 log lines lost: the reader is stuck\n",
-	    strlen("warn: 5 log lines lost: the reader is stuck\n"));
-	assert_non_null(strstr(out, " info: found\n"));
-	log_info("again");
-	assert_string_equal(said(), "info: again\n");
+	assert_int_equal(write(terminal, "\x13", 1), 1);
+	do
+		log_info("stopped"); /* the ^S is taken a little later */
+	while (log_lost() == before);
+	assert_int_equal(write(terminal, "\x11", 1), 1);
+	while (strstr(text, "took no more\r\n") == NULL) {
+		ssize_t n =
+		    read(terminal, text + used, sizeof(text) - 1 - used);
+
+		used += n > 0 ? (size_t)n : 0;
+		assert_in_range(used, 0, sizeof(text) - 2);
+		log_tell_lost();
+	}
+	line = strstr(text, "warn: ");
+	assert_non_null(line);
+	assert_int_equal(sscanf(line, "warn: %lu log lines lost", &lost), 1);
+	assert_int_equal(lost, log_lost() - before);
+	(void)close(slave);
+	(void)close(terminal);
+	release();
+	alarm(0);
+}
+
+/* A full disk costs lines; a line cut off by it does not swallow the next. */
+static void
+test_full_disk(void **state)
+{
+	char name[] = "/tmp/test_log.XXXXXX", text[4096];
+	unsigned long before = log_lost();
+	struct rlimit rl, little;
+	int fd = mkstemp(name);
+	ssize_t n;
+
+	(void)state;
+	assert_int_not_equal(fd, -1);
+	(void)unlink(name);
+	(void)signal(SIGXFSZ, SIG_IGN);
+	capture();
+	assert_int_equal(dup2(fd, STDERR_FILENO), STDERR_FILENO);
+	log_open(LOG_LEVEL_INFO);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &rl), 0);
+	little = (struct rlimit){ HEAD + 10, rl.rlim_max };
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &little), 0);
+	log_info("cut off here"); /* info: cut_ */
+	log_info("lost");
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &rl), 0);
+	log_info("whole");
+	assert_int_equal(log_lost() - before, 2);
+	n = pread(fd, text, sizeof(text) - 1, 0);
+	assert_true(n > 0);
+	text[n] = '\0';
+	assert_memory_equal(text + HEAD, "info: cut \n", 11);
+	assert_memory_equal(
+	    text + HEAD + 11 + HEAD, "warn: 2 log lines lost", 22);
+	assert_string_equal(text + n - 12, "info: whole\n");
+	(void)close(fd);
 	release();
 }
 
@@ -255,6 +476,10 @@ main(void)
 		cmocka_unit_test(test_control_bytes),
 		cmocka_unit_test(test_long_lines),
 		cmocka_unit_test(test_stuck_reader),
+		cmocka_unit_test(test_threads_and_a_slow_reader),
+		cmocka_unit_test(test_gone_reader),
+		cmocka_unit_test(test_stopped_terminal),
+		cmocka_unit_test(test_full_disk),
 		cmocka_unit_test(test_keeps_errno),
 	};
 
