@@ -1433,7 +1433,8 @@ sim_open(struct sim *w, struct dice *d, int world)
 	w->n = 2 + dice_below(d, world % 10 == 0 ? AGENTS_MAX - 1 : 9);
 	w->leader_moves = w->n > 2 && dice_below(d, 3) != 0;
 	w->restarts = w->n >= 8 && dice_below(d, 2) == 0;
-	w->lost_percent = w->n >= 8 ? 5 : 0;
+	/* Not both: of eight too few would be left to be heard. */
+	w->lost_percent = w->n >= 8 && !w->restarts ? 5 : 0;
 	/*
 	 * The server's voice is one of the bad ones once its clock is off,
 	 * and an agent that starts or is late says nothing for a while.
