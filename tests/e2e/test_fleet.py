@@ -37,7 +37,7 @@ def test_sixteen_agents_lose_their_sessions_and_keep_their_ids(lab):
     assert sorted(workers) == list(range(16))
     for agent in agents:
         agent.reserves(30000)
-    loads = [lab.load(a, rate=50, timeout=500) for a in agents]
+    loads = [lab.load(a, rate=50, timeout=5000) for a in agents]
     for load in loads:
         load.takes(10)
     made = realm.claims_made()
@@ -159,7 +159,7 @@ def test_a_claim_deleted_by_hand_comes_back(lab):
     realm = lab.realm()
     agent = lab.agent(realm, conf=QUICK).up()
     worker, claim = agent.worker(), agent.status()['claim']
-    load = lab.load(agent, rate=500, timeout=500)
+    load = lab.load(agent, rate=500, timeout=5000)
     with lab.server.client() as zoo:
         zoo.delete(realm.claims_path + '/' + claim)
     agent.wait_status(lambda d: d['claim'] not in (None, claim)

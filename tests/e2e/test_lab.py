@@ -126,7 +126,7 @@ def test_refuse_and_reset_and_delay(proxy, node):
     proxy.slow(0.1)
     start = time.monotonic()
     z.exists(node)
-    assert 0.2 <= time.monotonic() - start < 1
+    assert 0.2 <= time.monotonic() - start < 5
 
 
 def test_a_server_is_killed_frozen_wiped_and_rolled_back(tmp_path):

@@ -117,7 +117,7 @@ def test_a_clean_stop_leaves_no_claim_and_a_low_mark(lab):
     start = time.monotonic()
     second = lab.agent(realm).up()
     assert second.worker() == 5
-    assert time.monotonic() - start < 5
+    assert time.monotonic() - start < 15
     more = lab.load(second, rate=500, seconds=1)
     assert more.finish()['failed'] == 0
     check([load, more], workers=5)

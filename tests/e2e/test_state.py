@@ -259,8 +259,8 @@ def test_the_file_cannot_be_written(lab):
     be written nor removed: state_failed, and back once it can be."""
     realm = lab.realm()
     gone, stuck = [lab.agent(realm, conf=QUICK).up() for _ in range(2)]
-    loads = [lab.load(a, rate=500, timeout=100).takes(20)
-             for a in (gone, stuck)]
+    loads = [lab.load(a, rate=500, timeout=t).takes(20)
+             for a, t in ((gone, 2000), (stuck, 100))]
     workers = [gone.worker()]
     shutil.rmtree(gone.state_dir)
     wait.until(lambda: said(gone, 'warn: state', 'goes on without a file'), 10,
@@ -306,7 +306,7 @@ def test_the_whole_ensemble_gone(own_lab):
     spent, steady, killed, ended = agents
     workers = [a.worker() for a in agents]
     loads = [own_lab.load(a, threads=2, rate=500, timeout=t).takes(100)
-             for a, t in zip(agents, (200, 200, 5000, 5000))]
+             for a, t in zip(agents, (2000, 2000, 5000, 5000))]
     for server in ensemble.servers:
         server.kill()
     gone, gone_ms = time.monotonic(), int(time.time() * 1000)
@@ -325,7 +325,7 @@ def test_the_whole_ensemble_gone(own_lab):
     wait.until(loads[0].failed, 10, 'the window ends')
     ended_ms = [e.ms for e in loads[0].events() if e.name != 'ok'][0]
     print('refused %d ms after the loss' % (ended_ms - gone_ms))
-    assert 56000 < ended_ms - gone_ms < 61500
+    assert 56000 < ended_ms - gone_ms < 65000
     assert 'window_spent' in spent.refuses('window_spent', 2)['words']
     waiting_until(gone + 90, 60)
     for load in loads[1:]:

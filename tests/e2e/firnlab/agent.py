@@ -55,6 +55,7 @@ class Agent:
         return self.serving(seconds)
 
     def serving(self, seconds=20):
+        seconds *= wait.PATIENCE
         result = firn('wait', '--socket', self.socket, '--timeout',
                       int(seconds * 1000), status=None, seconds=seconds + 10)
         assert result.status == 0, '%s does not serve: %r\n%s' % (

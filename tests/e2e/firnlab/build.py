@@ -4,6 +4,8 @@ import json
 import os
 import subprocess
 
+from .wait import PATIENCE
+
 SOURCE = os.environ.get('FIRN_SRCDIR') or os.path.dirname(os.path.dirname(
     os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 BUILD = os.environ.get('FIRN_BUILD') or SOURCE
@@ -55,7 +57,7 @@ def run(name, *args, status=0, seconds=60, env=None, stdin=None):
     argv = [program(name)] + [str(a) for a in args]
     done = subprocess.run(
         argv, input=stdin, stdin=subprocess.DEVNULL if stdin is None else None,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=seconds,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=seconds * PATIENCE,
         env=clean_env(env), text=True)
     result = Result(argv, done)
     assert status is None or result.status == status, repr(result)

@@ -77,6 +77,7 @@ class Process:
 
     def wait(self, seconds):
         """The exit status; Late if it goes on for longer."""
+        seconds *= wait.PATIENCE
         try:
             status = self.popen.wait(seconds)
         except subprocess.TimeoutExpired:

@@ -2,6 +2,9 @@
 """Waiting: for a condition, to a deadline, never for a bare stretch of time."""
 import time
 
+# Deadlines are written for a quiet machine; only a failure waits for longer.
+PATIENCE = 3
+
 
 class Late(AssertionError):
     """A deadline passed before its condition held."""
@@ -13,6 +16,7 @@ def until(condition, seconds, what, every=0.05):
     `what` may be a function, called once it is too late, so that the message
     can carry the last state seen.
     """
+    seconds *= PATIENCE
     end = time.monotonic() + seconds
     while True:
         value = condition()
