@@ -197,6 +197,7 @@ request_batch(struct client *cl, struct conn *c, const struct wire_request *rq)
 		return (CONN_WAIT);
 	}
 	sr.waiting = cs->nwaiting;
+	sr.others = (unsigned)(cs->n - 1);
 	sr.random = next_random(cs);
 	serve_batch(cs->host.serve, cs->host.clk, cs->host.now, &sr, &answer);
 	switch (answer.verdict) {
@@ -271,6 +272,7 @@ on_closed(void *arg)
 	queue_remove(cl);
 	TAILQ_REMOVE(&cs->all, cl, all);
 	cs->n--;
+	listener_resume(cs->host.listener);
 	free(cl);
 	if (cs->draining && cs->n == 0)
 		cs->host.empty(cs->host.arg);
@@ -292,7 +294,7 @@ turn_away(struct clients *cs, int fd)
 	    "%" PRId64,
 	    cs->n, cs->host.conf->max_clients);
 	if (!cs->full)
-		log_warnx("%s", words);
+		log_peer(LOG_LEVEL_WARN, "%s", words);
 	cs->full = true;
 	h.length =
 	    answer_put_refusal(frame + WIRE_HEADER_SIZE, RETRY_MS, words);
@@ -316,14 +318,14 @@ on_accept(void *arg, int fd, const struct listener_peer *peer)
 	who.number = ++cs->numbered;
 	cl = calloc(1, sizeof(*cl));
 	if (cl == NULL) {
-		log_warn("no memory for a connection");
+		log_peer(LOG_LEVEL_WARN, "no memory for a connection");
 		close(fd);
 		return;
 	}
 	cl->owner = cs;
 	cl->conn = conn_open(cs->host.base, fd, &who, &calls, cl);
 	if (cl->conn == NULL) {
-		log_warnx("no memory for a connection");
+		log_peer(LOG_LEVEL_WARN, "no memory for a connection");
 		free(cl);
 		return;
 	}
@@ -391,7 +393,7 @@ clients_look(struct clients *cs)
 	    cs); /* no wait is for ever, whatever became of its timer */
 	if (cs->full && cs->n < (uint64_t)cs->host.conf->max_clients) {
 		cs->full = false;
-		log_info("clients: below max_clients again");
+		log_peer(LOG_LEVEL_WARN, "clients: below max_clients again");
 	}
 }
 

@@ -35,6 +35,8 @@
 
 #define LINE_MAX_BYTES 1024
 #define FATAL_WAIT_MS 1000
+#define PEER_SECONDS 60
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 _Static_assert(LINE_MAX_BYTES <= PIPE_BUF, "a line is written whole");
 
@@ -57,6 +59,11 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of what follows */
 static int own_fd = -1; /* standard error without blocking; -1: as it is */
 static bool is_socket;
 static bool torn; /* the last line stands there without its end */
+/* log_peer's minute, of each level */
+static struct quota {
+	time_t since; /* CLOCK_MONOTONIC */
+	unsigned long lines; /* said or not */
+} quotas[COUNT(levels)];
 
 struct line {
 	char text[LINE_MAX_BYTES];
@@ -120,7 +127,7 @@ log_set_level(enum log_level lowest)
 int
 log_level_parse(const char *name, enum log_level *out)
 {
-	for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++) {
+	for (size_t i = 0; i < COUNT(levels); i++) {
 		if (strcmp(name, levels[i].name) == 0) {
 			*out = (enum log_level)i;
 			return (0);
@@ -220,6 +227,62 @@ line_write(struct line *l, int wait_ms)
 	return (n == (ssize_t)l->used);
 }
 
+/* Ends a minute that is over: how many lines went unsaid in it. */
+static unsigned long
+quota_turn(struct quota *q, time_t now)
+{
+	unsigned long unsaid;
+
+	if (q->lines == 0 || now - q->since < PEER_SECONDS)
+		return (0);
+	unsaid = q->lines > LOG_PEER_LINES ? q->lines - LOG_PEER_LINES : 0;
+	q->lines = 0;
+	return (unsaid);
+}
+
+static void
+tell_unsaid(void)
+{
+	unsigned long unsaid;
+	struct timespec now = { 0 };
+	char text[80];
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	for (size_t i = 0; i < COUNT(quotas); i++) {
+		struct line l = { .used = 0 };
+
+		(void)pthread_mutex_lock(&lock);
+		unsaid = quota_turn(&quotas[i], now.tv_sec);
+		(void)pthread_mutex_unlock(&lock);
+		if (unsaid == 0)
+			continue;
+		line_add_head(&l, levels[i].name, levels[i].priority);
+		(void)snprintf(text, sizeof(text),
+		    "%lu more lines about clients in a minute are left out",
+		    unsaid);
+		line_add_text(&l, text);
+		(void)line_write(&l, 0);
+	}
+}
+
+/* False: this minute's lines are used up. */
+static bool
+quota_take(enum log_level level)
+{
+	struct quota *q = &quotas[level];
+	struct timespec now = { 0 };
+	bool may;
+
+	tell_unsaid();
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	(void)pthread_mutex_lock(&lock);
+	if (q->lines == 0)
+		q->since = now.tv_sec;
+	may = q->lines++ < LOG_PEER_LINES;
+	(void)pthread_mutex_unlock(&lock);
+	return (may);
+}
+
 void
 log_tell_lost(void)
 {
@@ -228,6 +291,8 @@ log_tell_lost(void)
 	int saved_errno = errno;
 	char text[80];
 
+	tell_unsaid();
+	errno = saved_errno;
 	if (lost == 0)
 		return;
 	line_add_head(
@@ -322,6 +387,22 @@ void
 log_error(const char *fmt, ...)
 {
 	VLOG(LOG_LEVEL_ERROR, 0);
+}
+
+void
+log_peer(enum log_level level, const char *fmt, ...)
+{
+	int saved_errno = errno;
+	va_list ap;
+
+	if (level < lowest_level || !quota_take(level)) {
+		errno = saved_errno;
+		return;
+	}
+	va_start(ap, fmt);
+	vlog(level, 0, fmt, ap);
+	va_end(ap);
+	errno = saved_errno;
 }
 
 void

@@ -26,6 +26,15 @@ void log_warnx(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void log_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /*
+ * A line that a peer can cause as often as it likes: LOG_PEER_LINES of a
+ * level in a minute, however many peers there are.  The rest are counted, and
+ * a line says how many once the minute is over, from log_tell_lost() too.
+ */
+#define LOG_PEER_LINES 30
+void log_peer(enum log_level level, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/*
  * A line that standard error does not take at once is lost and counted.  One
  * line says how many, with the next line or from this, now and then.
  */

@@ -16,6 +16,12 @@
 /* A wait for longer than this and a tick is a refusal: clients have limits. */
 #define WAIT_MAX_MS 100
 
+/*
+ * While others are connected, a tick of two of these or more is open by half
+ * when it begins, and by a bit more with each of these.
+ */
+#define OPEN_STEP_MS 10
+
 #define RETRY_NO_REALM_MS 50
 #define RETRY_NO_CLAIM_MS 50
 #define RETRY_WINDOW_SPENT_MS 250
@@ -225,17 +231,48 @@ answer_after(struct serve *s, const struct view *v, int64_t tick,
 		refuse(s, out, GATE_CLOCK_BACK, ms > s->refuse_ms ? 0 : ms, ms);
 }
 
-/* A request's part of the tick at hand while others wait for one too. */
+/*
+ * How many sequences of the tick at hand are not open yet, for the sake of
+ * those who come later in it, and how long until it is fewer.  A tick that
+ * was borrowed before its turn, or is held, is open.
+ */
 static uint64_t
-share_of(const struct generator *gen, const struct gen_limits *limits,
-    unsigned waiting)
+closed_of(const struct serve *s, const struct view *v, int64_t tick,
+    int64_t *fewer_ns)
 {
-	uint64_t left;
+	const struct firn_layout *l = &s->gen.layout;
+	int64_t steps = (int64_t)l->tick_ms / OPEN_STEP_MS;
+	int64_t step_ns = OPEN_STEP_MS * NS_PER_MS;
+	int64_t start_ms = layout_tick_start_ms(l, tick - v->lead);
+	int64_t in_ns = sub_sat(v->own.ns, ms_to_ns(start_ms));
+	uint64_t half = (layout_sequence_max(l) + 1) / 2;
 
-	if (waiting == 0)
+	if (steps < 2 || tick > v->limits.last || in_ns < 0 ||
+	    in_ns >= (steps - 1) * step_ns || half > UINT32_MAX)
+		return (0);
+	*fewer_ns = step_ns - in_ns % step_ns;
+	return (
+	    half * (uint64_t)(steps - 1 - in_ns / step_ns) / (uint64_t)steps);
+}
+
+/*
+ * A request's part of the tick at hand while others wait for one too, or may
+ * come; 0: it has to wait for so long until more is open.
+ */
+static uint64_t
+share_of(const struct serve *s, const struct view *v,
+    const struct serve_request *rq, int64_t *wait)
+{
+	int64_t tick = generator_tick(&s->gen, &v->limits);
+	uint64_t left = generator_left(&s->gen, tick), closed = 0;
+
+	if (rq->others > 0)
+		closed = closed_of(s, v, tick, wait);
+	if (closed == 0 && rq->waiting == 0)
 		return (GEN_NO_SHARE);
-	left = generator_left(gen, generator_tick(gen, limits));
-	left /= (uint64_t)waiting + 1;
+	if (closed > 0 && left <= closed)
+		return (0);
+	left = (left - closed) / ((uint64_t)rq->waiting + 1);
 	return (left > 0 ? left : 1);
 }
 
@@ -244,11 +281,16 @@ answer_take(struct serve *s, const struct view *v, const struct instant *now,
     const struct serve_request *rq, struct serve_answer *out)
 {
 	uint32_t count = rq->count > 0 ? rq->count : 1;
-	enum gen_result r = generator_take(&s->gen, &v->limits, rq->after,
-	    count, share_of(&s->gen, &v->limits, rq->waiting), rq->random,
-	    &out->grant);
+	int64_t ns = 0;
+	uint64_t share = share_of(s, v, rq, &ns);
 
-	switch (r) {
+	if (share == 0) {
+		out->verdict = SERVE_WAIT;
+		out->when = (mono_t){ add_sat(now->boot.ns, ns) };
+		return;
+	}
+	switch (generator_take(&s->gen, &v->limits, rq->after, count, share,
+	    rq->random, &out->grant)) {
 	case GEN_OK:
 		out->verdict = SERVE_GRANT;
 		s->last_reason = GATE_ALLOW;

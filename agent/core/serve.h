@@ -30,6 +30,9 @@ struct serve_request {
 	unsigned waiting; /* other requests that wait for a tick now: each
 			   * has its share of the tick before this one gets
 			   * more, and this one gets no second tick */
+	unsigned others; /* connected beside this one: the second half of a
+			  * long tick opens bit by bit, so that who comes
+			  * late in it need not wait for the next */
 	uint64_t random;
 };
 

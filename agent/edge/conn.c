@@ -86,8 +86,8 @@ out_ready(const struct conn *c)
 static void
 say_bad(const struct conn *c, const char *what)
 {
-	log_info("conn %" PRIu64 " (uid %" PRIu32 " pid %" PRId32 "): %s, "
-		 "closed",
+	log_peer(LOG_LEVEL_INFO,
+	    "conn %" PRIu64 " (uid %" PRIu32 " pid %" PRId32 "): %s, closed",
 	    c->peer.number, c->peer.uid, c->peer.pid, what);
 }
 

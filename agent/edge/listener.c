@@ -25,12 +25,12 @@
 struct listener {
 	struct event_base *base;
 	struct event *ready; /* someone connects */
-	struct event *again; /* the pause for want of descriptors is over */
+	struct event *again; /* the pause is over */
 	listener_fn *fn;
 	void *arg;
 	struct listener_path at; /* at.fd -1: stopped */
 	int backoff_ms;
-	bool starved;
+	bool starved; /* it paused, and those who waited are not all in yet */
 };
 
 int
@@ -58,16 +58,10 @@ listener_open(struct listener **out, struct event_base *base,
 
 /* ---- accept ------------------------------------------------------------------ */
 
-static bool
-is_shortage(int error)
-{
-	return (error == EMFILE || error == ENFILE || error == ENOBUFS ||
-		error == ENOMEM);
-}
-
 /*
  * Level-triggered readiness would spin while there is no descriptor to take
- * the connection with: look away for a while.
+ * the connection with, or a security module forbids it: look away for a
+ * while.
  */
 static void
 back_off(struct listener *l)
@@ -76,8 +70,10 @@ back_off(struct listener *l)
 		.tv_usec = (l->backoff_ms % 1000) * 1000 };
 
 	if (!l->starved)
-		log_warn("socket %s: accept pauses, tried again every %d ms",
-		    l->at.path, l->backoff_ms);
+		log_peer(LOG_LEVEL_WARN,
+		    "socket %s: accept pauses, tried again every %d ms and "
+		    "when a client leaves: %s",
+		    l->at.path, l->backoff_ms, strerror(errno));
 	l->starved = true;
 	if (event_add(l->again, &tv) == -1)
 		return; /* then go on looking: slower is better, blind is not */
@@ -105,7 +101,7 @@ static void
 recovered(struct listener *l)
 {
 	l->starved = false;
-	log_info("socket %s: accepts all again", l->at.path);
+	log_peer(LOG_LEVEL_WARN, "socket %s: accepts all again", l->at.path);
 }
 
 static void
@@ -119,17 +115,17 @@ on_ready(evutil_socket_t sock, short what, void *arg)
 	for (int i = 0; i < ACCEPT_ROUNDS && l->at.fd != -1; i++) {
 		fd =
 		    accept4(l->at.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-		if (fd == -1 && is_shortage(errno)) {
+		if (fd != -1) {
+			hand_over(l, fd);
+			continue;
+		}
+		if (errno == EINTR || errno == ECONNABORTED)
+			continue; /* that one is gone; there may be others */
+		if (errno != EAGAIN)
 			back_off(l);
-			return;
-		}
-		if (fd == -1) {
-			/* The queue is empty, or that one is gone already. */
-			if (l->starved && errno == EAGAIN)
-				recovered(l);
-			return;
-		}
-		hand_over(l, fd);
+		else if (l->starved)
+			recovered(l);
+		return;
 	}
 }
 
@@ -159,6 +155,13 @@ listener_start(struct listener *l, listener_fn *fn, void *arg)
 	    event_add(l->ready, NULL) == -1)
 		return (-1);
 	return (0);
+}
+
+void
+listener_resume(struct listener *l)
+{
+	if (l->again != NULL && evtimer_pending(l->again, NULL))
+		event_active(l->again, EV_TIMEOUT, 0);
 }
 
 bool

@@ -24,7 +24,7 @@ struct listener_conf {
 	const char *path;
 	const char *mode; /* octal digits, such as "0660" */
 	const char *group; /* a name or a number; "": the process's own */
-	int backoff_ms; /* pause of accept when descriptors run out */
+	int backoff_ms; /* pause of accept when none can be accepted */
 };
 
 struct listener_error {
@@ -54,6 +54,12 @@ __attribute__((warn_unused_result)) int listener_start(
     struct listener *l, listener_fn *fn, void *arg);
 
 /*
+ * A descriptor is free: a pause of accept ends now.  From the loop only; it
+ * accepts at the loop's next turn, not from here.
+ */
+void listener_resume(struct listener *l);
+
+/*
  * Listens no more and removes the socket, if it is still the own one.  The
  * lock is kept.  May be called twice.
  */
@@ -62,7 +68,7 @@ void listener_stop(struct listener *l);
 /* Stops, gives the lock up.  NULL is fine. */
 void listener_close(struct listener *l);
 
-/* True while accept pauses for want of descriptors. */
+/* True from a pause of accept until all who waited are in. */
 bool listener_starved(const struct listener *l);
 
 #endif

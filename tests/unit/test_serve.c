@@ -69,16 +69,20 @@ agent_step(struct agent *a, int64_t ms)
 	agent_observe(a);
 }
 
+/* A preset; "second" is the default's bits with ticks of a second. */
 static void
 agent_start(struct agent *a, const char *name, enum step_policy policy)
 {
 	struct clock_conf conf = { policy, TOLERANCE_MS, 0 };
+	bool second = strcmp(name, "second") == 0;
 	struct firn_layout l;
 	struct instant now;
 	struct gate *g = &a->serve.gate;
 
 	memset(a, 0, sizeof(*a));
-	assert_int_equal(firn_layout_preset(name, &l), 0);
+	assert_int_equal(firn_layout_preset(second ? "firn" : name, &l), 0);
+	if (second)
+		l.tick_ms = 1000;
 	if (conf.tolerance_ms < (int64_t)l.tick_ms)
 		conf.tolerance_ms = (int64_t)l.tick_ms;
 	a->boot_ns = 1000 * NS_PER_S;
@@ -92,9 +96,24 @@ agent_start(struct agent *a, const char *name, enum step_policy policy)
 }
 
 static struct serve_answer
+ask_beside(struct agent *a, uint32_t count, unsigned waiting, unsigned others)
+{
+	struct serve_request rq = {
+		.count = count, .waiting = waiting, .others = others
+	};
+	struct instant now = agent_read(a);
+	struct serve_answer out;
+
+	serve_batch(&a->serve, &a->clock, &now, &rq, &out);
+	return (out);
+}
+
+static struct serve_answer
 ask_for(struct agent *a, uint32_t count, uint64_t after, unsigned waiting)
 {
-	struct serve_request rq = { count, after, waiting, 0 };
+	struct serve_request rq = {
+		.count = count, .after = after, .waiting = waiting
+	};
 	struct instant now = agent_read(a);
 	struct serve_answer out;
 
@@ -598,6 +617,134 @@ test_one_beside_a_million(void **state)
 	}
 }
 
+/*
+ * Half of a long tick is there at once, the rest with the tick's time; alone
+ * one has all of it at once.
+ */
+static void
+test_long_tick_opens(void **state)
+{
+	struct serve_answer out;
+	struct agent a;
+	uint64_t granted = 0;
+
+	(void)state;
+	agent_start(&a, "second", STEP_WAIT);
+	assert_int_equal(ask_beside(&a, 1000000, 0, 0).grant.granted, 4096);
+
+	agent_start(&a, "second", STEP_WAIT);
+	out = ask_beside(&a, 1000000, 0, 1);
+	assert_int_equal(out.grant.granted, 2048 + 2048 / 100 + 1);
+	granted += out.grant.granted;
+	out = ask_beside(&a, 1, 0, 1);
+	assert_int_equal(out.verdict, SERVE_WAIT);
+	assert_int_equal(out.when.ns - a.boot_ns, 10 * NS_PER_MS);
+	agent_pass(&a, 3);
+	out = ask_beside(&a, 1, 0, 1);
+	assert_int_equal(out.verdict, SERVE_WAIT);
+	assert_int_equal(out.when.ns - a.boot_ns, 7 * NS_PER_MS);
+	/* the other one left: what was closed is there */
+	assert_int_equal(ask_beside(&a, 1, 0, 0).grant.granted, 1);
+	granted++;
+	/* to the tick's end all of it goes, whoever is there */
+	for (int i = 0; i < 99; i++) {
+		agent_pass(&a, i == 0 ? 7 : 10);
+		out = ask_beside(&a, 1000000, 0, 1);
+		assert_int_equal(out.verdict, SERVE_GRANT);
+		assert_int_equal(out.grant.nruns, 1);
+		assert_in_range(out.grant.granted, 19, 21);
+		granted += out.grant.granted;
+	}
+	assert_int_equal(granted, 4096);
+	out = ask_beside(&a, 1, 0, 1);
+	assert_int_equal(out.verdict, SERVE_WAIT);
+	assert_int_equal(out.when.ns - a.boot_ns, 10 * NS_PER_MS);
+	/* what is open is shared among those who wait */
+	agent_pass(&a, 10);
+	out = ask_beside(&a, 1000000, 3, 3);
+	assert_int_equal(out.grant.granted, (2048 + 2048 / 100 + 1) / 4);
+}
+
+/* Short ticks open at once, and so does a tick that may be borrowed. */
+static void
+test_short_tick_is_open(void **state)
+{
+	struct serve_answer out;
+	struct agent a;
+
+	(void)state;
+	agent_start(&a, "firn", STEP_WAIT);
+	assert_int_equal(ask_beside(&a, 1000000, 0, 9).grant.granted, 6 * 4096);
+	agent_start(&a, "sonyflake", STEP_WAIT);
+	assert_int_equal(ask_beside(&a, 1000000, 0, 9).grant.granted, 256);
+	/* two may be borrowed: then those have their turn two ticks early */
+	agent_start(&a, "second", STEP_WAIT);
+	a.serve.max_lead_ms = 2000;
+	out = ask_beside(&a, 1000000, 0, 9);
+	assert_int_equal(out.grant.granted, 3 * 4096);
+	assert_int_equal(ask_beside(&a, 1, 0, 9).verdict, SERVE_WAIT);
+	agent_pass(&a, 1000);
+	out = ask_beside(&a, 1000000, 0, 9);
+	assert_int_equal(out.grant.granted, 2048 + 2048 / 100 + 1);
+}
+
+/*
+ * Seven that always want a million and one that wants an ID now and then, in
+ * ticks of a second, served in the order of arrival: the one never waits for
+ * the next tick, and nothing of the tick is lost to the others.
+ */
+static void
+test_one_beside_seven(void **state)
+{
+	struct dice d = dice_open("seven");
+	uint64_t greedy = 0, modest = 0;
+	int64_t longest_ns = 0, asked_ns = -1, start_ns;
+	struct agent a;
+
+	(void)state;
+	agent_start(&a, "second", STEP_WAIT);
+	start_ns = a.boot_ns;
+	for (int turn = 0; turn < 3000; turn++) {
+		struct serve_answer out = { 0 };
+
+		for (unsigned i = 0; i < 7; i++) {
+			out = ask_beside(
+			    &a, 1000000, 6 - i + (asked_ns >= 0 ? 1 : 0), 7);
+			if (out.verdict != SERVE_GRANT)
+				break;
+			greedy += out.grant.granted;
+		}
+		if (out.verdict == SERVE_GRANT && asked_ns >= 0) {
+			out = ask_beside(&a, 1, 0, 7);
+			assert_int_equal(out.verdict, SERVE_GRANT);
+			longest_ns = a.boot_ns - asked_ns > longest_ns
+					 ? a.boot_ns - asked_ns
+					 : longest_ns;
+			modest++;
+			asked_ns = -1;
+		}
+		if (asked_ns < 0 && dice_below(&d, 3) == 0)
+			asked_ns = a.boot_ns;
+		if (out.verdict != SERVE_WAIT)
+			out = ask_beside(&a, 1000000, 0, 7);
+		if (out.verdict == SERVE_GRANT) {
+			greedy += out.grant.granted;
+			continue;
+		}
+		assert_true(out.when.ns > a.boot_ns);
+		a.boot_ns = out.when.ns;
+		agent_observe(&a);
+	}
+	print_message("modest %" PRIu64 ", longest %" PRId64
+		      " ms; greedy %" PRIu64 " in %" PRId64 " ms\n",
+	    modest, longest_ns / NS_PER_MS, greedy,
+	    (a.boot_ns - start_ns) / NS_PER_MS);
+	assert_true(modest > 300);
+	assert_true(longest_ns <= 30 * NS_PER_MS);
+	assert_true((greedy + modest) * 1000 * NS_PER_MS >=
+		    (uint64_t)(a.boot_ns - start_ns) * 4000);
+}
+
 /* ---- random worlds ---------------------------------------------------------------------------- */
 
 /* A fleet's worth of trouble for one agent; all it ever issued goes up. */
@@ -690,6 +837,7 @@ world_ask(struct world *w)
 		    w->d, 1, INT64_C(1) << dice_below(w->d, 14)),
 		.after = dice_below(w->d, 2) == 0 ? w->highest : 0,
 		.waiting = (unsigned)dice_below(w->d, 4),
+		.others = (unsigned)dice_below(w->d, 3),
 		.random = dice_next(w->d),
 	};
 	const struct serve *s = &w->a.serve;
@@ -724,7 +872,8 @@ world_ask(struct world *w)
 static void
 test_random_worlds(void **state)
 {
-	static const char *const layouts[] = { "firn", "js53", "sonyflake" };
+	static const char *const layouts[] = { "firn", "js53", "sonyflake",
+		"second" };
 	static const enum step_policy policies[] = { STEP_WAIT, STEP_FAIL,
 		STEP_LOGICAL };
 	struct dice d = dice_open("serve");
@@ -734,7 +883,7 @@ test_random_worlds(void **state)
 	for (size_t i = 0; i < 36; i++) {
 		struct world w = { .d = &d };
 
-		agent_start(&w.a, layouts[i % 3], policies[i / 3 % 3]);
+		agent_start(&w.a, layouts[i % 4], policies[i / 4 % 3]);
 		w.a.serve.gen.random_start = i % 2 == 1;
 		w.a.serve.max_lead_ms = dice_range(&d, 0, 30);
 		for (int n = 0; n < 3000; n++) {
@@ -772,6 +921,9 @@ main(void)
 		cmocka_unit_test(test_hold_has_limits),
 		cmocka_unit_test(test_share),
 		cmocka_unit_test(test_one_beside_a_million),
+		cmocka_unit_test(test_long_tick_opens),
+		cmocka_unit_test(test_short_tick_is_open),
+		cmocka_unit_test(test_one_beside_seven),
 		cmocka_unit_test(test_random_worlds),
 	};
 
