@@ -25,7 +25,9 @@
 #include "lease.h"
 #include "listener.h"
 #include "log.h"
+#include "notify.h"
 #include "sysclock.h"
+#include "tell.h"
 
 #define REMIND_MS 60000 /* a line while it refuses */
 #define FIRST_REMIND_MS 10000
@@ -37,6 +39,7 @@ struct agent {
 	struct event_base *base;
 	const struct conf *conf;
 	struct listener *listener;
+	struct notify *notify;
 	struct lease *lease;
 	int argc;
 	char **argv;
@@ -48,6 +51,7 @@ struct agent {
 	enum gate_reason reason; /* as last logged */
 	mono_t remind_at;
 	enum clock_verdict noted; /* the same; the lease observes it, too */
+	struct tell tell;
 
 	struct event *look, *drained; /* timers */
 	struct event *sigterm, *sigint, *sighup;
@@ -174,12 +178,15 @@ on_drained(evutil_socket_t fd, short what, void *arg)
 static void
 drain(struct agent *a, int status)
 {
+	const struct answer_view v = view(a);
 	const struct timeval tv = { .tv_sec = a->conf->drain_ms / 1000,
 		.tv_usec = a->conf->drain_ms % 1000 * 1000 };
 
 	a->draining = true;
 	a->status = status;
+	notify_stopping(a->notify);
 	wake(a);
+	tell_state(&a->tell, &v);
 	clients_drain(a->clients);
 	if (clients_count(a->clients) == 0)
 		finish(a);
@@ -233,6 +240,7 @@ static void
 on_look(evutil_socket_t fd, short what, void *arg)
 {
 	struct agent *a = arg;
+	const struct answer_view v = view(a);
 	char words[WIRE_TEXT_MAX + 1];
 
 	(void)fd;
@@ -240,6 +248,7 @@ on_look(evutil_socket_t fd, short what, void *arg)
 	log_tell_lost();
 	wake(a);
 	clients_look(a->clients);
+	tell_state(&a->tell, &v);
 	if (a->draining)
 		return;
 	note_reason(a);
@@ -260,6 +269,7 @@ on_reload(evutil_socket_t sig, short what, void *arg)
 
 	(void)sig;
 	(void)what;
+	notify_reloading(a->notify);
 	if (fresh == NULL)
 		log_warn("reload: nothing changed");
 	else if (conf_load(fresh, a->argc, a->argv, &action, &err) != 0)
@@ -270,6 +280,7 @@ on_reload(evutil_socket_t sig, short what, void *arg)
 		    fresh->log_level);
 	}
 	free(fresh);
+	notify_ready(a->notify);
 }
 
 /* ---- life --------------------------------------------------------------------- */
@@ -324,7 +335,7 @@ check_descriptors(const struct conf *conf)
 
 struct agent *
 agent_open(struct event_base *base, const struct conf *conf,
-    struct listener *listener, int argc, char **argv)
+    struct listener *listener, struct notify *notify, int argc, char **argv)
 {
 	const struct clock_conf k = clock_conf(conf);
 	struct agent *a = calloc(1, sizeof(*a));
@@ -335,6 +346,8 @@ agent_open(struct event_base *base, const struct conf *conf,
 	a->base = base;
 	a->conf = conf;
 	a->listener = listener;
+	a->notify = notify;
+	tell_init(&a->tell, notify);
 	a->argc = argc;
 	a->argv = argv;
 	a->reason = GATE_NO_REALM;
@@ -373,7 +386,8 @@ agent_run(struct agent *a, struct lease *lease)
 		return (1);
 	}
 	log_info("firnd %s listens on %s, realm \"%s\"", FIRN_VERSION,
-	    a->conf->socket, a->conf->realm);
+	    listener_path(a->listener), a->conf->realm);
+	notify_ready(a->notify);
 	event_active(a->look, EV_TIMEOUT, 0); /* the first thing in the loop */
 	if (event_base_dispatch(a->base) == -1)
 		log_error("the event loop failed");

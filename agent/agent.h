@@ -18,13 +18,14 @@ struct agent;
 struct event_base;
 struct lease;
 struct listener;
+struct notify;
 
 /*
  * argc and argv are read again at SIGHUP; all pointers must outlive the agent.
  * NULL: out of memory.
  */
 struct agent *agent_open(struct event_base *base, const struct conf *conf,
-    struct listener *listener, int argc, char **argv);
+    struct listener *listener, struct notify *notify, int argc, char **argv);
 
 /* What the lease writes. */
 struct serve *agent_serve(struct agent *a);

@@ -19,6 +19,7 @@
 #include "lease.h"
 #include "listener.h"
 #include "log.h"
+#include "notify.h"
 #include "zk.h"
 
 #define ACCEPT_BACKOFF_MS 1000
@@ -156,6 +157,7 @@ main(int argc, char **argv)
 	static struct conf conf;
 	struct event_base *base;
 	struct listener *listener;
+	struct notify *notify;
 	struct agent *agent;
 	struct lease *lease;
 	struct hold *hold;
@@ -165,8 +167,11 @@ main(int argc, char **argv)
 	process_open();
 	conf_open(&conf, argc, argv);
 	base = base_open();
+	notify = notify_open(base);
+	if (notify == NULL)
+		log_fatal(1, "out of memory");
 	listener = socket_open(base, &conf);
-	agent = agent_open(base, &conf, listener, argc, argv);
+	agent = agent_open(base, &conf, listener, notify, argc, argv);
 	if (agent == NULL)
 		log_fatal(1, "out of memory");
 	hold = state_open_or_die(base, &conf, listener);
@@ -183,6 +188,7 @@ main(int argc, char **argv)
 	lease_close(lease);
 	hold_close(hold);
 	listener_close(listener);
+	notify_close(notify);
 	event_base_free(base);
 	return (status);
 }

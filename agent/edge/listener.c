@@ -4,7 +4,8 @@
  *
  * Invariant: whatever appears at the path listens already, with its final
  * mode and group; it is put there and taken away only under the lock
- * PATH.lock, which is held for life and never replaced.
+ * PATH.lock, which is held for life and never replaced.  Or it is all the
+ * service manager's, and only accepted from.
  */
 #include "listener.h"
 
@@ -17,6 +18,7 @@
 
 #include <event2/event.h>
 
+#include "listener_inherit.h"
 #include "listener_path.h"
 #include "log.h"
 
@@ -29,6 +31,7 @@ struct listener {
 	listener_fn *fn;
 	void *arg;
 	struct listener_path at; /* at.fd -1: stopped */
+	bool inherited; /* the service manager keeps socket and queue */
 	int backoff_ms;
 	bool starved; /* it paused, and those who waited are not all in yet */
 };
@@ -47,7 +50,10 @@ listener_open(struct listener **out, struct event_base *base,
 	}
 	l->base = base;
 	l->backoff_ms = conf->backoff_ms;
-	status = listener_path_open(&l->at, conf, err);
+	status = listener_inherit(&l->at, conf, err);
+	l->inherited = l->at.fd != -1;
+	if (status == 0 && !l->inherited)
+		status = listener_path_open(&l->at, conf, err);
 	if (status != 0) {
 		listener_close(l);
 		return (status);
@@ -164,6 +170,12 @@ listener_resume(struct listener *l)
 		event_active(l->again, EV_TIMEOUT, 0);
 }
 
+const char *
+listener_path(const struct listener *l)
+{
+	return (l->at.path);
+}
+
 bool
 listener_starved(const struct listener *l)
 {
@@ -182,7 +194,8 @@ listener_stop(struct listener *l)
 	l->ready = l->again = NULL;
 	if (l->at.fd == -1)
 		return;
-	listener_path_remove(&l->at);
+	if (!l->inherited)
+		listener_path_remove(&l->at);
 	close(l->at.fd);
 	l->at.fd = -1;
 }

@@ -5,7 +5,8 @@
  *
  * Invariant: whatever appears at the path listens already, with its final
  * mode and group; it is put there and taken away only under the lock
- * PATH.lock, which is held for life and never replaced.
+ * PATH.lock, which is held for life and never replaced.  Or it is all the
+ * service manager's, and only accepted from.
  */
 #ifndef LISTENER_H
 #define LISTENER_H
@@ -42,7 +43,8 @@ struct listener_peer {
 typedef void listener_fn(void *arg, int fd, const struct listener_peer *peer);
 
 /*
- * Listens, but does not accept yet.  Returns 0, or the status to exit with:
+ * Takes the socket that the service manager hands over (LISTEN_FDS), or makes
+ * one.  Listens, but does not accept yet.  Returns 0, or the status to exit with:
  * 78 for what only an editor can mend, else 1.
  */
 __attribute__((warn_unused_result)) int listener_open(struct listener **out,
@@ -61,12 +63,16 @@ void listener_resume(struct listener *l);
 
 /*
  * Listens no more and removes the socket, if it is still the own one.  The
- * lock is kept.  May be called twice.
+ * lock is kept.  One that was handed over stays where it is, and who waits in
+ * its queue waits for the next agent.  May be called twice.
  */
 void listener_stop(struct listener *l);
 
 /* Stops, gives the lock up.  NULL is fine. */
 void listener_close(struct listener *l);
+
+/* Where it listens, whoever bound it. */
+const char *listener_path(const struct listener *l);
 
 /* True from a pause of accept until all who waited are in. */
 bool listener_starved(const struct listener *l);

@@ -31,6 +31,7 @@ class Agent:
         self.realm = realm
         self.env = dict(env or {})
         self.testing = testing
+        self.launcher, self.pass_fds = [], ()  # what starts it, and with what
         self.process = None
         self.may_fail = False  # its exit status is the test's own affair
 
@@ -44,9 +45,11 @@ class Agent:
         with open(self.base + '.json', 'w') as f:
             json.dump(conf, f, indent=1)
         self.process = Process(
-            [program('firnd-test' if self.testing else 'firnd'),
-             '--config', self.base + '.json'] + list(flags),
-            self.base + '.log', env=clean_env(self.env))
+            self.launcher + [
+                program('firnd-test' if self.testing else 'firnd'),
+                '--config', self.base + '.json'] + list(flags),
+            self.base + '.log', env=clean_env(self.env),
+            pass_fds=self.pass_fds)
         return self
 
     def up(self, seconds=20, *flags):

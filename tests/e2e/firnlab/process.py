@@ -35,7 +35,8 @@ def free_port():
 class Process:
     """One child with its log file."""
 
-    def __init__(self, argv, log, env=None, cwd=None, stdout=None):
+    def __init__(self, argv, log, env=None, cwd=None, stdout=None,
+                 pass_fds=()):
         full = dict(os.environ)
         full.update(env or {})
         if SETPRIV:
@@ -44,7 +45,8 @@ class Process:
         with open(self.log, 'ab') as out:
             self.popen = subprocess.Popen(
                 argv, stdin=subprocess.DEVNULL, stdout=stdout or out,
-                stderr=out, env=full, cwd=cwd, start_new_session=True)
+                stderr=out, env=full, cwd=cwd, start_new_session=True,
+                pass_fds=pass_fds)
         self.pid = self.popen.pid
         self.stopped = False
         alive.add(self)
