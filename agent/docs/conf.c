@@ -214,9 +214,8 @@ check_alone(const struct conf *c, struct doc_error *err)
 	return (0);
 }
 
-/* What no value says for itself. */
-static int
-check_together(const struct conf *c, struct doc_error *err)
+int
+conf_check_together(const struct conf *c, struct doc_error *err)
 {
 	if (c->op_deadline_ms >= c->renew_ms) {
 		doc_error_set(err,
@@ -242,6 +241,22 @@ check_together(const struct conf *c, struct doc_error *err)
 	return (check_alone(c, err));
 }
 
+/* Once for each load: what a name meant then is what it means. */
+static int
+resolve_lists(struct conf *c, struct doc_error *err)
+{
+	char fault[CONF_IDS_ERROR_MAX];
+	const char *key = "allow_uids";
+
+	if (conf_ids_parse(c->allow_uids, false, &c->uids, fault)) {
+		key = "allow_gids";
+		if (conf_ids_parse(c->allow_gids, true, &c->gids, fault))
+			return (0);
+	}
+	doc_error_set(err, "%s: %s", key, fault);
+	return (EX_CONFIG);
+}
+
 int
 conf_load(struct conf *c, int argc, char **argv, enum conf_action *action,
     struct doc_error *err)
@@ -265,8 +280,10 @@ conf_load(struct conf *c, int argc, char **argv, enum conf_action *action,
 	if (rc == 0) {
 		c->first_use = r.first_use;
 		settle_source(c);
-		rc = check_together(c, err);
+		rc = conf_check_together(c, err);
 	}
+	if (rc == 0)
+		rc = resolve_lists(c, err);
 	return (rc);
 }
 

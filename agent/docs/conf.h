@@ -8,12 +8,15 @@
 
 #include <stdio.h>
 
+#include "conf_ids.h"
 #include "doc.h"
 #include "types.h"
 
 #define CONF_PATH_DEFAULT "/etc/firn/firnd.json"
 #define CONF_TEXT_MAX 256
 #define CONF_HOSTS_MAX 1024
+#define CONF_LIST_MAX 1024
+#define CONF_SHOWN_MAX 80 /* of a value, in a line of the log */
 
 struct conf {
 	char zookeeper[CONF_HOSTS_MAX]; /* --zk, FIRN_ZK; "127.0.0.1:2181" */
@@ -37,7 +40,10 @@ struct conf {
 	int64_t ttl_ms; /* of batches; 1000 */
 	int64_t skew_warn_ms; /* 500 */
 	int64_t skew_refuse_ms; /* 10000 */
+	char allow_uids[CONF_LIST_MAX]; /* "1000,app"; "": as allow_gids */
+	char allow_gids[CONF_LIST_MAX]; /* both empty: whom the mode lets in */
 	int64_t max_clients; /* 10000 */
+	int64_t max_ids_per_second; /* for each uid; 0: no limit */
 	int64_t drain_ms; /* longest drain at SIGTERM; 2000 */
 	int64_t audit_ms; /* period of the fleet's audit; 10000 */
 	char worker_source[12]; /* "zookeeper", "static", "ordinal" */
@@ -47,6 +53,7 @@ struct conf {
 	char state_dir[CONF_TEXT_MAX]; /* --state-dir; conf_state_dir() */
 	bool first_use; /* --first-use, never in a file */
 	char path[CONF_TEXT_MAX]; /* the file read, "" if none */
+	struct conf_ids uids, gids; /* allow_uids and allow_gids, looked up */
 	/* where each key's value came from: index as in the table */
 	uint8_t source[64];
 };
@@ -64,6 +71,23 @@ enum conf_action { CONF_RUN, CONF_CHECK, CONF_VERSION, CONF_HELP };
  */
 FIRN_CHECK_RESULT int conf_load(struct conf *c, int argc, char **argv,
     enum conf_action *action, struct doc_error *err);
+
+/* One key that a configuration read anew has changed. */
+struct conf_change {
+	const char *name;
+	bool taken; /* false: it needs a restart */
+	char from[CONF_SHOWN_MAX], to[CONF_SHOWN_MAX];
+};
+typedef void conf_changed_fn(void *arg, const struct conf_change *change);
+
+/*
+ * Takes into *c, which is in use, the keys of `fresh` that need no restart,
+ * and tells of each key that differs.  78 with one line in err, nothing
+ * changed and nothing told, if they do not go together with those of *c that
+ * stay.
+ */
+FIRN_CHECK_RESULT int conf_merge(struct conf *c, const struct conf *fresh,
+    conf_changed_fn *changed, void *arg, struct doc_error *err);
 
 /*
  * Where the state file is: state_dir, else /run/firn (with ZooKeeper) or

@@ -12,6 +12,7 @@
 
 #define PATH_SHOWN 100 /* of the file, in an error */
 #define KEY_SHOWN 64
+#define WHAT_MAX (PATH_SHOWN + DOC_ERROR_MAX + 4)
 
 /* A long path loses its beginning, which says least. */
 static const char *
@@ -27,7 +28,7 @@ static int
 read_bytes(FILE *file, const char *path, char **text, size_t *length,
     struct doc_error *err)
 {
-	*text = malloc(DOC_SIZE_MAX + 1);
+	*text = malloc(DOC_SIZE_MAX + 2);
 	if (*text == NULL) {
 		doc_error_set(err, "%s: out of memory", shown(path));
 		return (EX_CONFIG);
@@ -38,6 +39,7 @@ read_bytes(FILE *file, const char *path, char **text, size_t *length,
 		free(*text);
 		return (EX_CONFIG);
 	}
+	(*text)[*length] = '\0';
 	return (0);
 }
 
@@ -50,40 +52,66 @@ find_key(const char *name)
 	return (NULL);
 }
 
-/* Text stays text; a number is one for a key that takes one, and an epoch. */
+/* One entry of a list, after a comma; false: it is none, or has no room. */
+static bool
+put_entry(const cJSON *item, char *buf, size_t size)
+{
+	size_t used = strlen(buf);
+	const char *comma = used > 0 ? "," : "";
+	int64_t v;
+	int n;
+
+	if (json_exact(item, &v))
+		n = snprintf(buf + used, size - used, "%s%" PRId64, comma, v);
+	else if (cJSON_IsString(item) && item->valuestring[0] != '\0')
+		n = snprintf(
+		    buf + used, size - used, "%s%s", comma, item->valuestring);
+	else
+		return (false);
+	return (n > 0 && (size_t)n < size - used);
+}
+
 static const char *
-value_text(const cJSON *item, const struct conf_key *k, char *digits, size_t n)
+list_text(const cJSON *list, char *buf, size_t size)
+{
+	buf[0] = '\0';
+	for (const cJSON *i = list->child; i != NULL; i = i->next)
+		if (!put_entry(i, buf, size))
+			return (NULL);
+	return (buf);
+}
+
+/*
+ * Text stays text; a number is one for a key that takes one, and an epoch; a
+ * list of IDs and names becomes text.
+ */
+static const char *
+value_text(const cJSON *item, const struct conf_key *k, char *buf, size_t size)
 {
 	int64_t v;
 
 	if (k->size > 0 && cJSON_IsString(item))
 		return (item->valuestring);
+	if (k->list)
+		return (
+		    cJSON_IsArray(item) ? list_text(item, buf, size) : NULL);
 	if (k->size > 0 && strcmp(k->name, "epoch") != 0)
 		return (NULL);
 	if (!json_exact(item, &v))
 		return (NULL);
-	(void)snprintf(digits, n, "%" PRId64, v);
-	return (digits);
+	(void)snprintf(buf, size, "%" PRId64, v);
+	return (buf);
 }
 
-static int
-set_item(
-    struct conf *c, const cJSON *item, const char *path, struct doc_error *err)
+static void
+say_type(const struct conf_key *k, const char *what, struct doc_error *err)
 {
-	const struct conf_key *k = find_key(item->string);
-	char what[PATH_SHOWN + KEY_SHOWN + 8], digits[24];
-	const char *text;
-
-	(void)snprintf(what, sizeof(what), "%s: %.*s", shown(path), KEY_SHOWN,
-	    item->string);
-	if (k == NULL) {
-		doc_error_set(err, "%s: there is no such key", what);
-		return (EX_CONFIG);
-	}
-	text = value_text(item, k, digits, sizeof(digits));
-	if (text != NULL)
-		return (conf_set(c, k, text, CONF_FILE, what, err));
-	if (k->size > 0)
+	if (k->list)
+		doc_error_set(err,
+		    "%s: must be a list of numbers and names, at most %zu "
+		    "bytes in all",
+		    what, k->size - 1);
+	else if (k->size > 0)
 		doc_error_set(err, "%s: must be a string", what);
 	else
 		doc_error_set(err,
@@ -91,6 +119,65 @@ set_item(
 		    "%s%s, without quotes",
 		    what, k->min, k->max, k->unit[0] != '\0' ? " " : "",
 		    k->unit);
+}
+
+/*
+ * Where the key stands: text is JSON, checked, and an object.  The start, if
+ * it was written with escapes.
+ */
+static size_t
+find_place(const char *text, size_t length, const char *name)
+{
+	size_t n = strlen(name), start;
+	int depth = 0;
+
+	for (size_t i = 0; i < length; i++) {
+		if (text[i] == '{' || text[i] == '[')
+			depth++;
+		else if (text[i] == '}' || text[i] == ']')
+			depth--;
+		if (text[i] != '"')
+			continue;
+		for (start = i++; i < length && text[i] != '"'; i++)
+			if (text[i] == '\\')
+				i++;
+		if (depth == 1 && i - start - 1 == n &&
+		    memcmp(text + start + 1, name, n) == 0 &&
+		    text[i + 1 + strspn(text + i + 1, " \t\r\n")] == ':')
+			return (start);
+	}
+	return (0);
+}
+
+/* "FILE: line 3, column 7: KEY", the beginning of what is wrong with it. */
+static void
+name_key(char what[WHAT_MAX], const char *path, const char *text, size_t length,
+    const char *key)
+{
+	char name[KEY_SHOWN + 1];
+	struct doc_error place;
+
+	(void)snprintf(name, sizeof(name), "%s", key);
+	doc_error_at(&place, text, find_place(text, length, key), name);
+	(void)snprintf(what, WHAT_MAX, "%s: %s", shown(path), place.text);
+}
+
+static int
+set_item(
+    struct conf *c, const cJSON *item, const char *what, struct doc_error *err)
+{
+	const struct conf_key *k = find_key(item->string);
+	char buf[CONF_LIST_MAX];
+	const char *text;
+
+	if (k == NULL) {
+		doc_error_set(err, "%s: there is no such key", what);
+		return (EX_CONFIG);
+	}
+	text = value_text(item, k, buf, sizeof(buf));
+	if (text != NULL)
+		return (conf_set(c, k, text, CONF_FILE, what, err));
+	say_type(k, what, err);
 	return (EX_CONFIG);
 }
 
@@ -99,6 +186,7 @@ set_items(struct conf *c, char *text, size_t length, const char *path,
     struct doc_error *err)
 {
 	struct doc_error fault = { "" };
+	char what[WHAT_MAX];
 	cJSON *doc = NULL;
 	int rc = 0;
 
@@ -109,8 +197,10 @@ set_items(struct conf *c, char *text, size_t length, const char *path,
 		    err, "%s: %.*s", shown(path), PATH_SHOWN, fault.text);
 		return (EX_CONFIG);
 	}
-	for (const cJSON *i = doc->child; i != NULL && rc == 0; i = i->next)
-		rc = set_item(c, i, path, err);
+	for (const cJSON *i = doc->child; i != NULL && rc == 0; i = i->next) {
+		name_key(what, path, text, length, i->string);
+		rc = set_item(c, i, what, err);
+	}
 	cJSON_Delete(doc);
 	return (rc);
 }

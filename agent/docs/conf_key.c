@@ -69,6 +69,34 @@ check_group(const char *text)
 	return (NULL);
 }
 
+/* The words stand until the next bad list. */
+static const char *
+check_list(const char *text, bool groups)
+{
+	static char words[CONF_IDS_ERROR_MAX + 64];
+	char fault[CONF_IDS_ERROR_MAX];
+	struct conf_ids ids;
+
+	if (conf_ids_parse(text, groups, &ids, fault))
+		return (NULL);
+	(void)snprintf(words, sizeof(words),
+	    "must be numbers or names of %s (%s)", groups ? "groups" : "users",
+	    fault);
+	return (words);
+}
+
+static const char *
+check_users(const char *text)
+{
+	return (check_list(text, false));
+}
+
+static const char *
+check_groups(const char *text)
+{
+	return (check_list(text, true));
+}
+
 static const char *
 check_log_level(const char *text)
 {
@@ -174,13 +202,13 @@ const struct conf_key conf_keys[] = {
 	{ TEXT(epoch, "", check_epoch),
 	  .flag = "--epoch", .argument = "MS|RFC3339",
 	  .help = "epoch that the realm must have; empty: any" },
-	{ TEXT(sequence_start, "zero", check_sequence_start),
+	{ TEXT(sequence_start, "zero", check_sequence_start), .reload = true,
 	  .help = "first sequence of a tick: zero or random" },
 	{ TEXT(on_step, "wait", check_on_step),
 	  .help = "when the clock went back: wait, fail, logical" },
 	{ NUMBER(step_tolerance_ms, "5", "ms", 0, 1000),
 	  .help = "clock steps up to that are no matter" },
-	{ NUMBER(max_lead_ms, "5", "ms", 0, 10000),
+	{ NUMBER(max_lead_ms, "5", "ms", 0, 10000), .reload = true,
 	  .help = "how far ahead of the clock a burst may borrow ticks" },
 	{ NUMBER(logical_lead_ms, "0", "ms", 0, 604800000),
 	  .help = "the same for on_step logical; 0: as max_lead_ms" },
@@ -188,21 +216,27 @@ const struct conf_key conf_keys[] = {
 	  .help = "session timeout asked of ZooKeeper" },
 	{ NUMBER(renew_ms, "3000", "ms", 100, 60000),
 	  .help = "how often the window is renewed" },
-	{ NUMBER(reserve_ms, "60000", "ms", 1000, 86400000),
+	{ NUMBER(reserve_ms, "60000", "ms", 1000, 86400000), .reload = true,
 	  .help = "window: how long ZooKeeper may be away" },
 	{ NUMBER(claim_wait_ms, "2000", "ms", 0, 600000),
 	  .help = "worker IDs with a mark further ahead are left alone" },
 	{ NUMBER(op_deadline_ms, "2500", "ms", 50, 59999),
 	  .help = "deadline of one ZooKeeper operation" },
-	{ NUMBER(ttl_ms, "1000", "ms", 1, 60000),
+	{ NUMBER(ttl_ms, "1000", "ms", 1, 60000), .reload = true,
 	  .help = "how long clients may keep a batch" },
-	{ NUMBER(skew_warn_ms, "500", "ms", 1, 86400000),
+	{ NUMBER(skew_warn_ms, "500", "ms", 1, 86400000), .reload = true,
 	  .help = "clock skew that is warned of" },
-	{ NUMBER(skew_refuse_ms, "10000", "ms", 1, 86400000),
+	{ NUMBER(skew_refuse_ms, "10000", "ms", 1, 86400000), .reload = true,
 	  .help = "clock skew that refuses service" },
-	{ NUMBER(max_clients, "10000", "", 1, 1000000),
+	{ TEXT(allow_uids, "", check_users), .reload = true, .list = true,
+	  .help = "users who may take IDs; empty: see allow_gids" },
+	{ TEXT(allow_gids, "", check_groups), .reload = true, .list = true,
+	  .help = "groups who may; both empty: whom the socket's mode lets in" },
+	{ NUMBER(max_clients, "10000", "", 1, 1000000), .reload = true,
 	  .help = "most connections at a time" },
-	{ NUMBER(drain_ms, "2000", "ms", 0, 600000),
+	{ NUMBER(max_ids_per_second, "0", "", 0, 1000000000), .reload = true,
+	  .help = "most IDs a second for each user; 0: no limit" },
+	{ NUMBER(drain_ms, "2000", "ms", 0, 600000), .reload = true,
 	  .help = "longest drain at SIGTERM" },
 	{ NUMBER(audit_ms, "10000", "ms", 1000, 600000),
 	  .help = "period of the audit of the fleet" },

@@ -20,6 +20,7 @@ struct conf_key {
 	int64_t min, max; /* of a number */
 	/* NULL for a good text, else what it must be ("must be ...") */
 	const char *(*check)(const char *text);
+	bool list; /* of IDs and names: a JSON list will do, too */
 	bool reload; /* SIGHUP takes a change in; else it needs a restart */
 	const char *help;
 };
@@ -41,6 +42,10 @@ FIRN_CHECK_RESULT int conf_set(struct conf *c, const struct conf_key *k,
  */
 FIRN_CHECK_RESULT int conf_read_file(
     struct conf *c, const char *path, bool optional, struct doc_error *err);
+
+/* What no value says for itself.  0 or 78. */
+FIRN_CHECK_RESULT int conf_check_together(
+    const struct conf *c, struct doc_error *err);
 
 const char *conf_text(const struct conf *c, const struct conf_key *k);
 int64_t conf_number(const struct conf *c, const struct conf_key *k);

@@ -146,6 +146,11 @@ test_defaults(void **state)
 	assert_int_equal(c.skew_refuse_ms, 10000);
 	assert_int_equal(c.max_clients, 10000);
 	assert_int_equal(c.drain_ms, 2000);
+	assert_string_equal(c.allow_uids, "");
+	assert_string_equal(c.allow_gids, "");
+	assert_int_equal(c.uids.n, 0);
+	assert_int_equal(c.gids.n, 0);
+	assert_int_equal(c.max_ids_per_second, 0);
 	for (size_t i = 0; i < conf_nkeys; i++)
 		assert_int_equal(c.source[i], CONF_DEFAULT);
 }
@@ -345,93 +350,180 @@ static const struct file_case file_cases[] = {
 	    "line 2, column 16: a value should stand here",
 	    "comments move nothing" },
 	{ "{\n/* a", "line 2, column 1: this comment has no end", "no end" },
-	{ "{\"relm\": \"a\"}", "relm: there is no such key", "unknown" },
-	{ "{\"Realm\": \"a\"}", "Realm: there is no such key", "case counts" },
+	{ "{\"relm\": \"a\"}", "line 1, column 2: relm: there is no such key",
+	    "unknown" },
+	{ "{\"Realm\": \"a\"}", "line 1, column 2: Realm: there is no such key",
+	    "case counts" },
 	{ "{\"realm\": \"a\", \"realm\": \"b\"}",
 	    "realm: this key stands there twice", "doubled" },
-	{ "{\"realm\": 7}", "realm: must be a string", "a number" },
-	{ "{\"realm\": null}", "realm: must be a string", "null" },
-	{ "{\"realm\": {\"name\": \"a\"}}", "realm: must be a string",
-	    "an object" },
+	{ "{\"realm\": 7}", "line 1, column 2: realm: must be a string",
+	    "a number" },
+	{ "{\"realm\": null}", "line 1, column 2: realm: must be a string",
+	    "null" },
+	{ "{\"realm\": {\"name\": \"a\"}}",
+	    "line 1, column 2: realm: must be a string", "an object" },
 	{ "{\"realm\": \"\"}",
-	    "realm: must be 1 to 63 of A-Z a-z 0-9 . _ -, not \"\"", "empty" },
+	    "line 1, column 2: realm: must be 1 to 63 of A-Z a-z 0-9 . _ -, "
+	    "not \"\"",
+	    "empty" },
 	{ "{\"realm\": \"..\"}",
-	    "realm: must be 1 to 63 of A-Z a-z 0-9 . _ -, not \"..\"",
+	    "line 1, column 2: realm: must be 1 to 63 of A-Z a-z 0-9 . _ -, "
+	    "not \"..\"",
 	    "the parent" },
 	{ "{\"renew_ms\": \"3000\"}",
-	    "renew_ms: must be a whole number from 100 to 60000 ms, without "
+	    "line 1, column 2: renew_ms: must be a whole number from 100 to "
+	    "60000 ms, without "
 	    "quotes",
 	    "a string" },
 	{ "{\"renew_ms\": 1.5}",
-	    "renew_ms: must be a whole number from 100 to 60000 ms, without "
+	    "line 1, column 2: renew_ms: must be a whole number from 100 to "
+	    "60000 ms, without "
 	    "quotes",
 	    "a fraction" },
 	{ "{\"renew_ms\": 1e400}",
-	    "renew_ms: must be a whole number from 100 to 60000 ms, without "
+	    "line 1, column 2: renew_ms: must be a whole number from 100 to "
+	    "60000 ms, without "
 	    "quotes",
 	    "infinity" },
 	{ "{\"renew_ms\": 9223372036854775808}",
-	    "renew_ms: must be a whole number from 100 to 60000 ms, without "
+	    "line 1, column 2: renew_ms: must be a whole number from 100 to "
+	    "60000 ms, without "
 	    "quotes",
 	    "2^63" },
 	{ "{\"renew_ms\": true}",
-	    "renew_ms: must be a whole number from 100 to 60000 ms, without "
+	    "line 1, column 2: renew_ms: must be a whole number from 100 to "
+	    "60000 ms, without "
 	    "quotes",
 	    "a word" },
 	{ "{\"renew_ms\": -1}",
-	    "renew_ms: must be a whole number from 100 to 60000 ms, not -1",
+	    "line 1, column 2: renew_ms: must be a whole number from 100 to "
+	    "60000 ms, not -1",
 	    "negative" },
 	{ "{\"max_clients\": 0}",
-	    "max_clients: must be a whole number from 1 to 1000000, not 0",
+	    "line 1, column 2: max_clients: must be a whole number from 1 to "
+	    "1000000, not 0",
 	    "no unit" },
 	{ "{\"epoch\": -1}",
-	    "epoch: must be Unix milliseconds or an instant such as "
+	    "line 1, column 2: epoch: must be Unix milliseconds or an instant "
+	    "such as "
 	    "2025-01-01T00:00:00Z, from 1970 to 9999, not \"-1\"",
 	    "before 1970" },
 	{ "{\"epoch\": \"2025-02-29T00:00:00Z\"}",
-	    "epoch: must be Unix milliseconds or an instant such as "
+	    "line 1, column 2: epoch: must be Unix milliseconds or an instant "
+	    "such as "
 	    "2025-01-01T00:00:00Z, from 1970 to 9999, not "
 	    "\"2025-02-29T00:00:00Z\"",
 	    "no such day" },
 	{ "{\"layout\": \"41/10/0\"}",
-	    "layout: must be firn, twitter, or bits such as 41/10/12, not "
+	    "line 1, column 2: layout: must be firn, twitter, or bits such as "
+	    "41/10/12, not "
 	    "\"41/10/0\"",
 	    "no sequence" },
 	{ "{\"socket_mode\": \"0888\"}",
-	    "socket_mode: must be octal with read and write for the owner, "
+	    "line 1, column 2: socket_mode: must be octal with read and write "
+	    "for the owner, "
 	    "as 0660, not \"0888\"",
 	    "not octal" },
 	{ "{\"socket_mode\": \"0440\"}",
-	    "socket_mode: must be octal with read and write for the owner, "
+	    "line 1, column 2: socket_mode: must be octal with read and write "
+	    "for the owner, "
 	    "as 0660, not \"0440\"",
 	    "nobody could connect" },
 	{ "{\"socket_mode\": 0660}",
 	    "line 1, column 18: a comma or } should stand here", "not JSON" },
 	{ "{\"socket_mode\": \"04660\"}",
-	    "socket_mode: must be octal with read and write for the owner, "
+	    "line 1, column 2: socket_mode: must be octal with read and write "
+	    "for the owner, "
 	    "as 0660, not \"04660\"",
 	    "set-user-ID" },
 	{ "{\"socket_group\": \"a b\"}",
-	    "socket_group: must be the name or number of a group, not \"a b\"",
+	    "line 1, column 2: socket_group: must be the name or number of a "
+	    "group, not \"a b\"",
 	    "a blank" },
 	{ "{\"socket\": \"\"}",
-	    "socket: must be the path of a socket, not \"\"", "none" },
+	    "line 1, column 2: socket: must be the path of a socket, not \"\"",
+	    "none" },
 	{ "{\"socket\": \"/a\\nb\"}",
-	    "socket: must not hold control characters", "a line break" },
+	    "line 1, column 2: socket: must not hold control characters",
+	    "a line break" },
 	{ "{\"sequence_start\": \"one\"}",
-	    "sequence_start: must be zero or random, not \"one\"", "neither" },
+	    "line 1, column 2: sequence_start: must be zero or random, not "
+	    "\"one\"",
+	    "neither" },
 	{ "{\"on_step\": \"\"}",
-	    "on_step: must be wait, fail or logical, not \"\"", "empty" },
+	    "line 1, column 2: on_step: must be wait, fail or logical, not "
+	    "\"\"",
+	    "empty" },
 	{ "{\"op_deadline_ms\": 3000}",
-	    "op_deadline_ms: must be below renew_ms (3000), not 3000",
+	    "op_deadline_ms: must be below renew_ms (3000), "
+	    "not 3000",
 	    "a renewal must end before the next" },
 	{ "{\"reserve_ms\": 8999}",
-	    "reserve_ms: must be at least three times renew_ms (3000), not "
+	    "reserve_ms: must be at least three times "
+	    "renew_ms (3000), not "
 	    "8999",
 	    "two lost renewals would spend it" },
 	{ "{\"skew_warn_ms\": 10001}",
-	    "skew_warn_ms: must be at most skew_refuse_ms (10000), not 10001",
+	    "skew_warn_ms: must be at most skew_refuse_ms "
+	    "(10000), not 10001",
 	    "refused before warned" },
+	{ "{\n  // who\n  /* \"ttl_ms\": 1 */ \"ttl_ms\": 0\n}",
+	    "line 3, column 19: ttl_ms: must be a whole number from 1 to "
+	    "60000 ms, not 0",
+	    "comments move nothing here either" },
+	{ "{\"realm\": \"ttl_ms\", \"\\\"\": 1}",
+	    "line 1, column 21: \": there is no such key", "quotes" },
+	{ "{\"realm\": \"ttl_ms\",\n\"t\\u0074l_ms\": 0}",
+	    "line 1, column 1: ttl_ms: must be a whole number from 1 to 60000 "
+	    "ms, not 0",
+	    "a key in other letters has the start for its place" },
+	{ "{\"allow_uids\": []}", NULL, "nobody in particular" },
+	{ "{\"allow_uids\": [1000, \"root\", 0], \"allow_gids\": \"root, 7\"}",
+	    NULL, "numbers and names, as a list and as text" },
+	{ "{\"allow_uids\": 1000}",
+	    "line 1, column 2: allow_uids: must be a list of numbers and "
+	    "names, at most 1023 bytes in all",
+	    "a number" },
+	{ "{\"allow_uids\": [1000.5]}",
+	    "line 1, column 2: allow_uids: must be a list of numbers and "
+	    "names, at most 1023 bytes in all",
+	    "a fraction" },
+	{ "{\"allow_gids\": [[1]]}",
+	    "line 1, column 2: allow_gids: must be a list of numbers and "
+	    "names, at most 1023 bytes in all",
+	    "a list in a list" },
+	{ "{\"allow_gids\": [\"\"]}",
+	    "line 1, column 2: allow_gids: must be a list of numbers and "
+	    "names, at most 1023 bytes in all",
+	    "a name that is empty" },
+	{ "{\"allow_uids\": [-1]}",
+	    "line 1, column 2: allow_uids: must be numbers or names of users "
+	    "(there is no ID \"-1\"), not \"-1\"",
+	    "negative" },
+	{ "{\"allow_uids\": [4294967295]}",
+	    "line 1, column 2: allow_uids: must be numbers or names of users "
+	    "(there is no ID \"4294967295\"), not \"4294967295\"",
+	    "(uid_t)-1" },
+	{ "{\"allow_uids\": \"0,no such\"}",
+	    "line 1, column 2: allow_uids: must be numbers or names of users "
+	    "(there is no user \"no such\"), not \"0,no such\"",
+	    "an unknown user" },
+	{ "{\"allow_gids\": [\"no such\"]}",
+	    "line 1, column 2: allow_gids: must be numbers or names of groups "
+	    "(there is no group \"no such\"), not \"no such\"",
+	    "an unknown group" },
+	{ "{\"allow_gids\": \"0,,1\"}",
+	    "line 1, column 2: allow_gids: must be numbers or names of groups "
+	    "(an empty entry is none: \"\"), not \"0,,1\"",
+	    "a comma too many" },
+	{ "{\"allow_gids\": \"0,\"}",
+	    "line 1, column 2: allow_gids: must be numbers or names of groups "
+	    "(an empty entry is none: \"\"), not \"0,\"",
+	    "at the end as well" },
+	{ "{\"max_ids_per_second\": -1}",
+	    "line 1, column 2: max_ids_per_second: must be a whole number from "
+	    "0 to 1000000000, not -1",
+	    "a rate" },
 };
 
 static void
@@ -494,6 +586,174 @@ test_file_extremes(void **state)
 	free(big);
 }
 
+/* ---- lists of users and groups ------------------------------------------------- */
+
+static void
+test_lists(void **state)
+{
+	char text[2000] = "{\"allow_uids\": [", *p = text + strlen(text);
+	struct doc_error err;
+	struct conf c;
+
+	(void)state;
+	assert_int_equal(load_text(&c,
+			     "{\"allow_uids\": [1000, \"root\", 0, 4294967294],"
+			     " \"allow_gids\": \" root , 7,7\"}",
+			     &err),
+	    0);
+	assert_string_equal(c.allow_uids, "1000,root,0,4294967294");
+	assert_int_equal(c.uids.n, 3); /* root is 0, once */
+	assert_true(conf_ids_hold(&c.uids, 1000));
+	assert_true(conf_ids_hold(&c.uids, 0));
+	assert_true(conf_ids_hold(&c.uids, 4294967294));
+	assert_false(conf_ids_hold(&c.uids, 1001));
+	assert_int_equal(c.gids.n, 2);
+	assert_true(conf_ids_hold(&c.gids, 0));
+	assert_true(conf_ids_hold(&c.gids, 7));
+	/* As many as there is room for, and one more. */
+	for (int i = 0; i < CONF_IDS_MAX; i++)
+		p += sprintf(p, "%s%d", i > 0 ? "," : "", 100000 + i);
+	strcpy(p, "]}");
+	assert_int_equal(load_text(&c, text, &err), 0);
+	assert_int_equal(c.uids.n, CONF_IDS_MAX);
+	strcpy(p, ",7]}");
+	assert_int_equal(load_text(&c, text, &err), 78);
+	assert_non_null(strstr(err.text, "there is no room for \"7\""));
+	/* A text that does not fit is never cut. */
+	p = text + sprintf(text, "{\"allow_uids\": [");
+	for (int i = 0; i < 150; i++)
+		p += sprintf(p, "%s1000000", i > 0 ? "," : "");
+	strcpy(p, "]}");
+	assert_int_equal(load_text(&c, text, &err), 78);
+	assert_non_null(strstr(err.text, "at most 1023 bytes in all"));
+}
+
+/* ---- a configuration in use, and one read anew --------------------------------- */
+
+static char told[2000];
+
+static void
+on_changed(void *arg, const struct conf_change *ch)
+{
+	size_t n = strlen(told);
+
+	assert_ptr_equal(arg, told);
+	(void)snprintf(told + n, sizeof(told) - n, "%s %s %s->%s;", ch->name,
+	    ch->taken ? "taken" : "left", ch->from, ch->to);
+}
+
+static int
+merge_text(struct conf *c, const char *text, struct doc_error *err)
+{
+	struct conf fresh;
+	int rc = load_text(&fresh, text, err);
+
+	told[0] = '\0';
+	return (rc != 0 ? rc : conf_merge(c, &fresh, on_changed, told, err));
+}
+
+static void
+test_merge(void **state)
+{
+	struct conf c, before;
+	struct doc_error err;
+
+	(void)state;
+	assert_int_equal(load_text(&c, "{\"realm\": \"a\"}", &err), 0);
+	assert_int_equal(merge_text(&c, "{\"realm\": \"a\"}", &err), 0);
+	assert_string_equal(told, "");
+	assert_int_equal(
+	    merge_text(&c,
+		"{\"realm\": \"b\", \"ttl_ms\": 7, \"renew_ms\": 4000,"
+		" \"allow_uids\": [0, 1], \"log_level\": \"debug\"}",
+		&err),
+	    0);
+	assert_string_equal(told,
+	    "realm left \"a\"->\"b\";log_level taken \"info\"->\"debug\";"
+	    "renew_ms left 3000->4000;ttl_ms taken 1000->7;"
+	    "allow_uids taken \"\"->\"0,1\";");
+	assert_string_equal(c.realm, "a");
+	assert_int_equal(c.renew_ms, 3000);
+	assert_int_equal(source(&c, "renew_ms"), CONF_DEFAULT);
+	assert_int_equal(c.ttl_ms, 7);
+	assert_int_equal(source(&c, "ttl_ms"), CONF_FILE);
+	assert_string_equal(c.log_level, "debug");
+	assert_int_equal(c.uids.n, 2);
+	/* Back to the defaults by leaving them out. */
+	assert_int_equal(merge_text(&c, "{\"realm\": \"a\"}", &err), 0);
+	assert_string_equal(told,
+	    "log_level taken \"debug\"->\"info\";ttl_ms taken 7->1000;"
+	    "allow_uids taken \"0,1\"->\"\";");
+	assert_int_equal(c.uids.n, 0);
+	/* Good after a restart; not beside a renew_ms that stays. */
+	before = c;
+	assert_int_equal(merge_text(&c,
+			     "{\"renew_ms\": 1000, \"op_deadline_ms\": 500,"
+			     " \"reserve_ms\": 3000, \"ttl_ms\": 9}",
+			     &err),
+	    78);
+	assert_string_equal(err.text,
+	    "reserve_ms: must be at least three times renew_ms (3000), not "
+	    "3000");
+	assert_string_equal(told, "");
+	assert_memory_equal(&c, &before, sizeof(c));
+}
+
+/* Each key by itself: taken or left as its row of the table says. */
+static void
+test_merge_each(void **state)
+{
+	struct conf c, base, fresh;
+	struct doc_error err;
+
+	(void)state;
+	assert_int_equal(load_text(&base, "{}", &err), 0);
+	for (size_t i = 0; i < conf_nkeys; i++) {
+		const struct conf_key *k = &conf_keys[i];
+		const char *other =
+		    strcmp(k->name, "sequence_start") == 0 ? "random"
+		    : strcmp(k->name, "log_level") == 0    ? "error"
+							   : "7";
+
+		c = fresh = base;
+		told[0] = '\0';
+		if (k->size == 0)
+			*(int64_t *)(void *)((char *)&fresh + k->offset) += 1;
+		else
+			strcpy((char *)&fresh + k->offset, other);
+		assert_int_equal(
+		    conf_merge(&c, &fresh, on_changed, told, &err), 0);
+		assert_memory_equal(told, k->name, strlen(k->name));
+		assert_ptr_equal(strchr(told, ';'), told + strlen(told) - 1);
+		assert_int_equal(strstr(told, " taken ") != NULL, k->reload);
+		if (k->size == 0)
+			assert_true(conf_number(&c, k) ==
+				    conf_number(k->reload ? &fresh : &base, k));
+		else
+			assert_string_equal(conf_text(&c, k),
+			    conf_text(k->reload ? &fresh : &base, k));
+	}
+}
+
+/* A long value is shown in part, in a line that is still one. */
+static void
+test_merge_shows_in_part(void **state)
+{
+	char text[600], *p = text;
+	struct doc_error err;
+	struct conf c;
+
+	(void)state;
+	assert_int_equal(load_text(&c, "{}", &err), 0);
+	p += sprintf(p, "{\"zookeeper\": \"");
+	for (int i = 0; i < 40; i++)
+		p += sprintf(p, "%szk%d:2181", i > 0 ? "," : "", i);
+	strcpy(p, "\"}");
+	assert_int_equal(merge_text(&c, text, &err), 0);
+	assert_true(strlen(told) < 2 * CONF_SHOWN_MAX + 40);
+	assert_non_null(strstr(told, "...\";"));
+}
+
 /* ---- every limit --------------------------------------------------------------- */
 
 static void
@@ -533,7 +793,7 @@ static void
 test_limits(void **state)
 {
 	(void)state;
-	assert_int_equal(conf_nkeys, 28);
+	assert_int_equal(conf_nkeys, 31);
 	for (size_t i = 0; i < conf_nkeys; i++) {
 		const struct conf_key *k = &conf_keys[i];
 
@@ -735,6 +995,10 @@ main(void)
 		cmocka_unit_test(test_optional),
 		cmocka_unit_test(test_file),
 		cmocka_unit_test(test_file_extremes),
+		cmocka_unit_test(test_lists),
+		cmocka_unit_test(test_merge),
+		cmocka_unit_test(test_merge_each),
+		cmocka_unit_test(test_merge_shows_in_part),
 		cmocka_unit_test(test_limits),
 		cmocka_unit_test(test_print),
 		cmocka_unit_test(test_usage_text),
