@@ -15,15 +15,19 @@
  *   ownership  the caller owns every buffer it passes; the library keeps no
  *              pointer to it.  Returned strings are static, never freed.
  *   blocking   pure functions never block.  Those that do say how long.
- *   threads    any number of threads may use one handle at the same time,
- *              except that firn_close() must be the last call on it.
- *   fork       a handle may be used in parent and child after fork(): the
- *              child starts with an empty cache and makes a connection of
- *              its own.  A child that shares memory (vfork, CLONE_VM) shares
- *              the handle as a thread does.
+ *   threads    any number of threads may use one handle at the same time;
+ *              firn_close() is the last call to begin on it.
+ *   fork       a handle may be used in parent and child after fork(), _Fork()
+ *              or clone(): the child starts with an empty cache and makes a
+ *              connection of its own.  A child that shares memory (vfork,
+ *              CLONE_VM) shares the handle as a thread does, and like one
+ *              needs thread-local storage of its own to run beside its
+ *              parent.  After exec and posix_spawn there is no handle and
+ *              no descriptor of one.
  *   signals    no function raises or swallows one; EINTR is handled inside.
  *              No function is async-signal-safe, none is a useful point for
- *              siglongjmp().
+ *              siglongjmp().  A handler that forks in the middle of a call
+ *              must not return in the child.
  *   state      no hidden threads, no stdio, no abort(), no global state but
  *              a per-thread pool of random bytes.
  */
@@ -46,16 +50,16 @@ extern "C" {
 /* ---- errors ---------------------------------------------------------- */
 
 #define FIRN_OK 0
-#define FIRN_EINVAL (-1)     /* an argument is wrong; nothing was done */
-#define FIRN_ENOMEM (-2)     /* out of memory */
-#define FIRN_EAGAIN (-3)     /* nothing cached; a request is on its way */
-#define FIRN_ETIMEDOUT (-4)  /* the agent did not answer by the deadline */
-#define FIRN_EAWAY (-5)      /* no agent on the socket until the deadline */
-#define FIRN_EACCES (-6)     /* not allowed; said at once, never retried */
-#define FIRN_EREFUSED (-7)   /* the agent refused; firn_why() has the words */
-#define FIRN_EREALM (-8)     /* the agent serves another realm */
-#define FIRN_EPROTO (-9)     /* bytes that are not the protocol */
-#define FIRN_ERANGE (-10)    /* a value that its field or text cannot hold */
+#define FIRN_EINVAL (-1) /* an argument is wrong, or the handle closed */
+#define FIRN_ENOMEM (-2) /* out of memory */
+#define FIRN_EAGAIN (-3) /* nothing cached; a request is on its way */
+#define FIRN_ETIMEDOUT (-4) /* the agent did not answer by the deadline */
+#define FIRN_EAWAY (-5) /* no agent on the socket until the deadline */
+#define FIRN_EACCES (-6) /* not allowed; said at once, never retried */
+#define FIRN_EREFUSED (-7) /* the agent refused; firn_why() has the words */
+#define FIRN_EREALM (-8) /* the agent serves another realm */
+#define FIRN_EPROTO (-9) /* bytes that are not the protocol */
+#define FIRN_ERANGE (-10) /* a value that its field or text cannot hold */
 
 /*
  * firn_strerror() gives a short sentence, firn_errname() the name of the
@@ -100,9 +104,9 @@ struct firn_layout {
 struct firn_parts {
 	uint32_t size; /* sizeof(struct firn_parts) */
 	uint32_t reserved;
-	int64_t unix_ms;     /* start of the ID's tick */
-	uint64_t tick;       /* ticks since the epoch */
-	uint64_t worker;     /* all worker bits, the datacenter's included */
+	int64_t unix_ms; /* start of the ID's tick */
+	uint64_t tick; /* ticks since the epoch */
+	uint64_t worker; /* all worker bits, the datacenter's included */
 	uint64_t datacenter; /* 0 where the layout has no such bits */
 	uint64_t sequence;
 };
@@ -115,16 +119,16 @@ struct firn_parts {
  * 1409529600000), "js53" (38 of 10 ms/7/8, below 2^53; as firn).  Pure.
  * FIRN_EINVAL: unknown name.
  */
-FIRN_CHECK_RESULT int firn_layout_preset(const char *name,
-    struct firn_layout *out);
+FIRN_CHECK_RESULT int firn_layout_preset(
+    const char *name, struct firn_layout *out);
 
 /*
  * Takes an ID apart.  Pure.
  * FIRN_EINVAL: *l is no valid layout.  FIRN_ERANGE: id has bits above the
  * layout's.
  */
-FIRN_CHECK_RESULT int firn_decode(const struct firn_layout *l, uint64_t id,
-    struct firn_parts *out);
+FIRN_CHECK_RESULT int firn_decode(
+    const struct firn_layout *l, uint64_t id, struct firn_parts *out);
 
 /*
  * The smallest ID that an instant can have: every ID of that tick or later is
@@ -132,15 +136,15 @@ FIRN_CHECK_RESULT int firn_decode(const struct firn_layout *l, uint64_t id,
  * FIRN_EINVAL: *l is no valid layout.  FIRN_ERANGE: before the epoch or past
  * the last tick.
  */
-FIRN_CHECK_RESULT int firn_id_floor(const struct firn_layout *l,
-    int64_t unix_ms, uint64_t *id);
+FIRN_CHECK_RESULT int firn_id_floor(
+    const struct firn_layout *l, int64_t unix_ms, uint64_t *id);
 
 /* ---- text forms of 64-bit IDs ---------------------------------------- */
 
 enum firn_format {
-	FIRN_DECIMAL = 0,   /* no leading zeros */
-	FIRN_HEX = 1,       /* 16 lower-case digits */
-	FIRN_BASE62 = 2,    /* 11 characters, 0-9A-Za-z, order kept */
+	FIRN_DECIMAL = 0, /* no leading zeros */
+	FIRN_HEX = 1, /* 16 lower-case digits */
+	FIRN_BASE62 = 2, /* 11 characters, 0-9A-Za-z, order kept */
 	FIRN_CROCKFORD = 3, /* 13 characters, Crockford's Base32, order kept */
 };
 
@@ -150,8 +154,8 @@ enum firn_format {
  * Writes the ID's text and a NUL to buf.  Pure.
  * FIRN_EINVAL: unknown format.  FIRN_ERANGE: n is too small.
  */
-FIRN_CHECK_RESULT int firn_format_id(uint64_t id, enum firn_format format,
-    char *buf, size_t n);
+FIRN_CHECK_RESULT int firn_format_id(
+    uint64_t id, enum firn_format format, char *buf, size_t n);
 
 /*
  * Reads exactly one text form: strict alphabet and width (decimal: 1 to 20
@@ -160,8 +164,8 @@ FIRN_CHECK_RESULT int firn_format_id(uint64_t id, enum firn_format format,
  * character that is wrong (the length, where something is missing).  Pure.
  * FIRN_EINVAL: not this form.  FIRN_ERANGE: over 64 bits.
  */
-FIRN_CHECK_RESULT int firn_parse_id(const char *text, enum firn_format format,
-    uint64_t *id, size_t *where);
+FIRN_CHECK_RESULT int firn_parse_id(
+    const char *text, enum firn_format format, uint64_t *id, size_t *where);
 
 /* ---- the handle ------------------------------------------------------ */
 
@@ -171,13 +175,13 @@ struct firn;
 struct firn_options {
 	uint32_t size;
 	uint32_t timeout_ms; /* deadline of one call; default 1000 */
-	const char *socket;  /* default $FIRN_SOCKET, else /run/firn/firn.sock;
+	const char *socket; /* default $FIRN_SOCKET, else /run/firn/firn.sock;
 	                      * at most 107 bytes; "@name" is not special */
-	const char *realm;   /* refuse an agent of another realm; default
+	const char *realm; /* refuse an agent of another realm; default
 	                      * $FIRN_REALM, else any */
-	uint32_t max_batch;  /* most IDs in one request; default and limit
+	uint32_t max_batch; /* most IDs in one request; default and limit
 	                      * 1048576 */
-	uint32_t ttl_ms;     /* older cached IDs are dropped; default 1000 */
+	uint32_t ttl_ms; /* older cached IDs are dropped; default 1000 */
 };
 
 /*
@@ -185,10 +189,18 @@ struct firn_options {
  * opt may be NULL.  Strings of opt are copied.  Release with firn_close().
  * FIRN_EINVAL: a bad option (size too small, path too long).  FIRN_ENOMEM.
  */
-FIRN_CHECK_RESULT int firn_open(struct firn **out,
-    const struct firn_options *opt);
+FIRN_CHECK_RESULT int firn_open(
+    struct firn **out, const struct firn_options *opt);
 
-/* Frees the handle and its connection.  NULL is fine.  Never blocks. */
+/*
+ * Frees the handle and its connection.  NULL is fine.  Never blocks.
+ *
+ * Other threads may be inside, waiting for the agent: their calls are ended.
+ * Each returns at once, with success if it has an ID by then, otherwise with
+ * FIRN_EINVAL; the last one out frees the memory.  What may not be is a call
+ * that begins now or later, or one that is being served from memory, which
+ * nobody can see: threads that take IDs in a loop are told to stop first.
+ */
 void firn_close(struct firn *f);
 
 /*
@@ -197,7 +209,7 @@ void firn_close(struct firn *f);
  * for at most timeout_ms.  Cancellation: a thread cancelled inside loses at
  * most IDs nobody has seen.
  * Errors: FIRN_ETIMEDOUT, FIRN_EAWAY, FIRN_EACCES, FIRN_EREFUSED,
- * FIRN_EREALM, FIRN_EPROTO, FIRN_ENOMEM, FIRN_EINVAL (NULL).
+ * FIRN_EREALM, FIRN_EPROTO, FIRN_ENOMEM, FIRN_EINVAL (NULL, or closed).
  */
 FIRN_CHECK_RESULT int firn_next(struct firn *f, uint64_t *id);
 
@@ -207,13 +219,15 @@ FIRN_CHECK_RESULT int firn_next(struct firn *f, uint64_t *id);
  * that *got > 0 (or n was 0); fewer than n come with success when a refusal
  * or the deadline cut the call short.  Errors as firn_next().
  */
-FIRN_CHECK_RESULT int firn_next_many(struct firn *f, uint64_t *ids, size_t n,
-    size_t *got);
+FIRN_CHECK_RESULT int firn_next_many(
+    struct firn *f, uint64_t *ids, size_t n, size_t *got);
 
 /*
  * As firn_next(), for event loops: waits at most 200 microseconds for a
  * reply that is under way, never for anything else.
  * FIRN_EAGAIN: a request is on its way; wait on firn_poll_fd(), try again.
+ * Where there is no agent it says so at once (FIRN_EAWAY): a loop tries again
+ * after a pause of its own.
  */
 FIRN_CHECK_RESULT int firn_try_next(struct firn *f, uint64_t *id);
 
@@ -222,7 +236,8 @@ FIRN_CHECK_RESULT int firn_try_next(struct firn *f, uint64_t *id);
  * for (POLLIN, POLLOUT).  It stays the handle's: never close or read it, and
  * ask again after every FIRN_EAGAIN, since a new connection has a new one.
  * Returns the descriptor (>= 0), or FIRN_EAWAY while there is none (try
- * again after a pause of your own).
+ * again after a pause of your own).  If other threads use the handle too, one
+ * of them may take the reply: then wait for 100 ms, say, and not for ever.
  */
 FIRN_CHECK_RESULT int firn_poll_fd(struct firn *f, short *events);
 
@@ -230,8 +245,7 @@ FIRN_CHECK_RESULT int firn_poll_fd(struct firn *f, short *events);
  * The realm's layout, as the agent says.  Blocks for at most timeout_ms
  * unless the handle knows it already.  Errors as firn_next().
  */
-FIRN_CHECK_RESULT int firn_get_layout(struct firn *f,
-    struct firn_layout *out);
+FIRN_CHECK_RESULT int firn_get_layout(struct firn *f, struct firn_layout *out);
 
 /*
  * The last failure of this handle in words, with its figures, as one line:

@@ -6,7 +6,6 @@
  * from the stock under the latch; both lie in pages that a fork wipes.
  */
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -164,18 +163,16 @@ take_cached(struct firn *f, uint64_t *ids, size_t n, bool fresh)
 }
 
 /*
- * Cancellation is put off while the latch or the transport is in use: for
- * timeout_ms at most, and less than that for all who wait.
+ * Cancellation is put off while this goes on: for timeout_ms at most, and
+ * less than that for all who wait.
  */
 static int
 take(struct firn *f, uint64_t *ids, size_t n, size_t *got, bool patient)
 {
 	struct call c = { .goal = REFILL_IDS, .patient = patient };
 	size_t done = 0;
-	int state, rc = FIRN_OK;
+	int rc = FIRN_OK, state = handle_enter(f);
 
-	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-	handle_enter(f);
 	for (;;) {
 		done += take_cached(f, ids + done, n - done, c.fresh);
 		if (done == n)
@@ -188,8 +185,7 @@ take(struct firn *f, uint64_t *ids, size_t n, size_t *got, bool patient)
 			break;
 	}
 	refill_ahead(f);
-	handle_leave(f);
-	(void)pthread_setcancelstate(state, NULL);
+	handle_leave(f, state);
 	*got = done;
 	return (done > 0 ? FIRN_OK : rc);
 }
@@ -275,16 +271,16 @@ firn_next_many(struct firn *f, uint64_t *ids, size_t n, size_t *got)
 int
 firn_poll_fd(struct firn *f, short *events)
 {
-	int fd = FIRN_EAWAY;
+	int state, fd = FIRN_EAWAY;
 
 	if (f == NULL || events == NULL)
 		return (FIRN_EINVAL);
-	handle_enter(f);
+	state = handle_enter(f);
 	if (f->shared->transport.connected && transport_owns(&f->socket)) {
 		fd = f->socket.fd;
 		*events = transport_events(&f->shared->transport);
 	}
-	handle_leave(f);
+	handle_leave(f, state);
 	return (fd);
 }
 
@@ -296,14 +292,12 @@ firn_get_layout(struct firn *f, struct firn_layout *out)
 
 	if (f == NULL || out == NULL)
 		return (FIRN_EINVAL);
-	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-	handle_enter(f);
+	state = handle_enter(f);
 	while (rc == FIRN_OK && !atomic_load(&f->contract_known))
 		rc = refill(f, &c);
-	handle_leave(f);
-	(void)pthread_setcancelstate(state, NULL);
 	if (rc == FIRN_OK)
 		*out = f->contract.layout;
+	handle_leave(f, state);
 	return (rc);
 }
 
@@ -312,12 +306,13 @@ firn_why(struct firn *f, char *buf, size_t n)
 {
 	char why[HANDLE_WHY_MAX];
 	size_t len, k;
+	int state;
 
 	if (f == NULL || (buf == NULL && n > 0))
 		return (FIRN_EINVAL);
-	handle_enter(f);
+	state = handle_enter(f);
 	memcpy(why, f->shared->why, sizeof(why));
-	handle_leave(f);
+	handle_leave(f, state);
 	len = strlen(why);
 	if (n > 0) {
 		k = len < n - 1 ? len : n - 1;
@@ -421,9 +416,11 @@ firn_open(struct firn **out, const struct firn_options *opt)
 void
 firn_close(struct firn *f)
 {
+	int state;
+
 	if (f == NULL)
 		return;
-	transport_disown(&f->socket);
-	munmap(f->shared, sizeof(*f->shared));
-	free(f);
+	state = handle_enter(f);
+	refill_end(f);
+	handle_leave(f, state);
 }

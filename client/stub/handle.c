@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * handle - whose memory it is: makes the state of a handle this process's own
- * before anything is done with it.
+ * before anything is done with it, and frees it when the last call is over.
  *
  * Invariant: nothing of a parent's is used in a child that has memory of its
- * own.
+ * own; no memory is freed while a counted call is inside.
  */
+#include <pthread.h>
 #include <sched.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "handle.h"
@@ -34,7 +37,7 @@ handle_own(struct firn *f)
 }
 
 void
-handle_enter(struct firn *f)
+handle_lock(struct firn *f)
 {
 	struct shared *sh = f->shared;
 
@@ -50,7 +53,46 @@ handle_enter(struct firn *f)
 }
 
 void
-handle_leave(struct firn *f)
+handle_unlock(struct firn *f)
 {
 	latch_unlock(&f->shared->latch);
+}
+
+int
+handle_enter(struct firn *f)
+{
+	int state;
+
+	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	if (!f->cached)
+		handle_own(f);
+	/* before the latch, so that one who waits for it counts, too */
+	atomic_fetch_add(&f->shared->inside, 1);
+	handle_lock(f);
+	return (state);
+}
+
+static void
+handle_free(struct firn *f)
+{
+	transport_disown(&f->socket);
+	munmap(f->shared, sizeof(*f->shared));
+	free(f);
+}
+
+void
+handle_leave(struct firn *f, int cancel_state)
+{
+	struct shared *sh = f->shared;
+	bool last;
+
+	/* zero: wiped under this call, by a fork in a signal handler */
+	if (atomic_load(&sh->inside) > 0)
+		atomic_fetch_sub(&sh->inside, 1);
+	last = sh->closed && atomic_load(&sh->inside) == 0;
+	/* not the last: from here on the handle may be gone */
+	latch_unlock(&sh->latch);
+	if (last)
+		handle_free(f);
+	(void)pthread_setcancelstate(cancel_state, NULL);
 }

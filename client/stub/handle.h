@@ -29,7 +29,9 @@
 
 /* Wiped by fork; all-zero is its first state, also in the parent. */
 struct shared {
-	struct latch latch; /* covers all below but the parts */
+	struct latch latch; /* covers all below but `inside` and the parts */
+	_Atomic uint32_t inside; /* calls under way, firn_close() too */
+	bool closed; /* the last one out frees the handle */
 	uint64_t generation; /* 0: nothing was done here yet */
 	pid_t pid; /* of the process that began this generation */
 	bool leading; /* one thread is at the transport; others wait */
@@ -67,9 +69,18 @@ struct firn {
 	struct wire_contract contract;
 };
 
-/* Takes the latch, having made the state this process's own. */
-void handle_enter(struct firn *f);
-void handle_leave(struct firn *f);
+/*
+ * A call that may need more than its thread's part begins here and ends
+ * there, with the latch in its hands: the state is this process's own, and the
+ * thread cannot be cancelled meanwhile.  What enter returns goes to leave,
+ * which may free the handle.
+ */
+int handle_enter(struct firn *f) __attribute__((warn_unused_result));
+void handle_leave(struct firn *f, int cancel_state);
+
+/* Lets go of the latch for a wait within a call, and takes it again. */
+void handle_unlock(struct firn *f);
+void handle_lock(struct firn *f);
 
 static inline int64_t
 clock_ns(clockid_t id)

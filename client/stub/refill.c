@@ -20,6 +20,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -30,6 +31,7 @@
 #define TRY_NS INT64_C(150000) /* and the kernel's timer slack: 200 us */
 #define BACKOFF_FIRST_NS NS_PER_MS
 #define BACKOFF_MOST_NS (100 * NS_PER_MS)
+#define STALE_NS (1000 * NS_PER_MS) /* so old, a refusal tells nothing */
 #define SILENCE_NS (2000 * NS_PER_MS) /* then the connection is given up */
 
 /* What a step that cannot go on waits for. */
@@ -252,6 +254,35 @@ say_refusal(struct firn *f, const char *name, const char *text, size_t n)
 		say(f, "%s: %.*s", name, (int)n, text);
 }
 
+/* The agent does not speak to this version, or to this user, at all. */
+static int
+refuse_for_good(struct firn *f, const struct transport_reply *r)
+{
+	struct shared *sh = f->shared;
+	char words[WIRE_TEXT_MAX + 32]; /* with the reason's name */
+
+	(void)snprintf(
+	    words, sizeof(words), "%.*s", (int)sizeof(words) - 1, sh->why);
+	transport_close(&sh->transport, &f->socket);
+	if (r->status == WIRE_NOT_ALLOWED) {
+		say_not_allowed(f, words);
+		return (FIRN_EACCES);
+	}
+	say(f, "%s: %s; the agent speaks version %u, this library %u", f->path,
+	    words, r->peer_version, WIRE_VERSION);
+	return (FIRN_EPROTO);
+}
+
+/*
+ * Does it tell of now?  A request that was sent ahead may have been refused
+ * long before the call that finds the answer.
+ */
+static bool
+refusal_stale(const struct transport_reply *r)
+{
+	return (!r->ends && clock_ns(CLOCK_BOOTTIME) - r->sent_ns > STALE_NS);
+}
+
 static int
 accept_refusal(struct firn *f, const struct transport_reply *r)
 {
@@ -259,16 +290,15 @@ accept_refusal(struct firn *f, const struct transport_reply *r)
 	uint32_t retry_ms = wire_get32(r->body);
 	int64_t until_ns;
 
+	if (refusal_stale(r))
+		return (FIRN_OK);
 	say_refusal(f, wire_reason_name(r->status),
 	    (const char *)r->body + WIRE_REFUSAL_SIZE,
 	    r->length - WIRE_REFUSAL_SIZE);
 	sh->trouble = FIRN_EREFUSED;
-	if (r->status == WIRE_NOT_ALLOWED) {
-		transport_close(&sh->transport, &f->socket);
-		say_not_allowed(f, "not_allowed: the agent's list has not");
-		return (FIRN_EACCES);
-	}
-	if (r->status == WIRE_TOO_MANY) {
+	if (r->ends && r->status != WIRE_TOO_MANY)
+		return (refuse_for_good(f, r));
+	if (r->ends) {
 		sh->transport.answered = false; /* no hurry back */
 		connection_lost(f, FIRN_EREFUSED);
 	} else if (reason_is_final(r->status) || retry_ms == 0) {
@@ -549,12 +579,16 @@ refill_sleep(struct firn *f, const struct call *c, const struct wait *w)
 		until_ns = w->until_ns;
 	if (until_ns <= now_ns)
 		return (FIRN_OK);
+	if (w->fd < 0) {
+		latch_wait(&f->shared->latch, until_ns);
+		return (FIRN_OK);
+	}
 	ts.tv_sec = (time_t)((until_ns - now_ns) / 1000000000);
 	ts.tv_nsec = (long)((until_ns - now_ns) % 1000000000);
-	handle_leave(f);
+	handle_unlock(f);
 	/* EINTR and a descriptor closed meanwhile show in the next step */
 	(void)ppoll(&pfd, 1, &ts, NULL);
-	handle_enter(f);
+	handle_lock(f);
 	return (FIRN_OK);
 }
 
@@ -574,8 +608,8 @@ refill_lead(struct firn *f, struct call *c)
 		if (rc != FIRN_EAGAIN)
 			break;
 		rc = refill_sleep(f, c, &w);
-	} while (rc == FIRN_OK);
-	return (rc);
+	} while (rc == FIRN_OK && !sh->closed);
+	return (sh->closed && !goal_reached(f, c) ? FIRN_EINVAL : rc);
 }
 
 /* Another thread leads: wait for what it gets. */
@@ -604,6 +638,8 @@ refill(struct firn *f, struct call *c)
 		    clock_ns(CLOCK_MONOTONIC) +
 		    (c->patient ? f->timeout_ms * NS_PER_MS : TRY_NS);
 	}
+	if (sh->closed)
+		return (FIRN_EINVAL);
 	if (sh->leading)
 		return (refill_follow(f, c));
 	sh->leading = true;
@@ -619,7 +655,7 @@ refill_ahead(struct firn *f)
 	struct shared *sh = f->shared;
 	uint32_t want;
 
-	if (!f->cached || sh->leading || !sh->verified ||
+	if (!f->cached || sh->closed || sh->leading || !sh->verified ||
 	    sh->batch.left >= sh->batch.granted / 2 ||
 	    sh->batch.n > BATCH_RUNS - WIRE_RUNS_MAX ||
 	    transport_asked(&sh->transport, WIRE_BATCH))
@@ -630,4 +666,18 @@ refill_ahead(struct firn *f)
 		return;
 	ask(f, WIRE_BATCH, want);
 	transport_flush(&sh->transport, &f->socket);
+}
+
+void
+refill_end(struct firn *f)
+{
+	struct shared *sh = f->shared;
+
+	sh->closed = true;
+	if (atomic_load(&sh->inside) == 1)
+		return;
+	latch_signal(&sh->latch);
+	/* the leader may wait for a reply: let it see the end instead */
+	if (connection_stands(f))
+		(void)shutdown(f->socket.fd, SHUT_RDWR);
 }

@@ -40,4 +40,10 @@ int refill(struct firn *f, struct call *c) __attribute__((warn_unused_result));
  */
 void refill_ahead(struct firn *f);
 
+/*
+ * Ends the handle: every call that waits inside, or would begin to, gets
+ * FIRN_EINVAL.  Never waits; called with the latch held.
+ */
+void refill_end(struct firn *f);
+
 #endif

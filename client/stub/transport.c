@@ -15,9 +15,6 @@
 
 #include "transport.h"
 
-/* From this status on it is the connection that is refused, not a request. */
-#define REFUSES_CONNECTION 64
-
 static bool
 socket_identify(int fd, dev_t *dev, ino_t *ino)
 {
@@ -149,6 +146,19 @@ transport_events(const struct transport *t)
 	return ((short)(POLLIN | (t->tx_len > 0 ? POLLOUT : 0)));
 }
 
+/*
+ * Is the connection refused, not a request?  Such a reply may come before any
+ * request was read, so it has no cookie.  Too many is said of either: too many
+ * clients, and too many IDs for one of them.
+ */
+static bool
+header_ends(const struct transport *t, const struct wire_header *h)
+{
+	if (h->status == WIRE_TOO_MANY)
+		return (t->nflight == 0 || h->cookie != t->flight[0].cookie);
+	return (h->status >= WIRE_BAD_VERSION);
+}
+
 /* The header against the request it should answer; NULL if it does. */
 static const char *
 header_fault(const struct transport *t, const struct wire_header *h)
@@ -157,8 +167,8 @@ header_fault(const struct transport *t, const struct wire_header *h)
 		return ("another version of the protocol");
 	if (h->length > WIRE_BODY_MAX)
 		return ("a length over the limit");
-	if (h->status >= REFUSES_CONNECTION)
-		return (NULL); /* it may come before any request was read */
+	if (header_ends(t, h))
+		return (NULL);
 	if (t->nflight == 0)
 		return ("a reply without a request");
 	if (h->type != t->flight[0].type)
@@ -219,6 +229,7 @@ reply_take(struct transport *t, struct transport_reply *out)
 	out->fault = body_fault(&h, body);
 	if (out->fault != NULL)
 		return (TRANSPORT_BAD);
+	out->ends = header_ends(t, &h);
 	out->type = h.type;
 	out->status = h.status;
 	out->body = body;

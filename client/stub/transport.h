@@ -65,8 +65,9 @@ struct transport_reply {
 	int64_t sent_ns; /* when it was sent, CLOCK_BOOTTIME */
 	const uint8_t *body;
 	uint32_t length;
+	bool ends; /* refuses the connection, not a request: it is of no use */
 	const char *fault; /* TRANSPORT_BAD: what is wrong */
-	uint8_t peer_version; /* TRANSPORT_BAD: the version byte it sent */
+	uint8_t peer_version; /* the version byte it sent */
 };
 
 /*

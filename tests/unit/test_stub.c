@@ -5,11 +5,13 @@
  *
  * The clocks that ages are told by can be put ahead (see clock_gettime below),
  * so nothing here waits for time to pass but the deadlines under test.
+ * handle.h is looked into only to learn how many calls are inside.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -31,6 +33,7 @@
 
 #include "firn-wire.h"
 #include "firn.h"
+#include "handle.h"
 
 #define MS INT64_C(1000000)
 #define S (1000 * MS)
@@ -70,6 +73,21 @@ madvise(void *p, size_t n, int advice)
 	return ((int)syscall(SYS_madvise, p, n, advice));
 }
 
+/*
+ * The stub's send() (MSG_DONTWAIT is its mark) can be held back until the
+ * agent has closed: what it sends then meets a closed socket, always.
+ */
+static atomic_bool send_late;
+static void late_wait(void);
+
+ssize_t
+send(int fd, const void *p, size_t n, int flags)
+{
+	if (send_late && (flags & MSG_DONTWAIT) != 0)
+		late_wait();
+	return (sendto(fd, p, n, flags, NULL, 0));
+}
+
 static int64_t
 now_ns(clockid_t id)
 {
@@ -87,6 +105,8 @@ enum act {
 	HOLD, /* a good reply, sent when the test says so */
 	HANG_UP, /* closes instead of a reply */
 	HALF, /* half a reply, then closes */
+	HALF_SILENT, /* half a reply, and nothing more */
+	HOLD_REFUSAL, /* as HOLD, for a refusal */
 	WRONG_COOKIE,
 	WRONG_VERSION,
 	WRONG_TYPE,
@@ -132,6 +152,8 @@ struct fake {
 	pthread_cond_t changed;
 	struct order orders[ORDERS];
 	size_t norders, at;
+	struct order greet; /* whom it accepts it refuses, .limit times */
+	unsigned greeted;
 	bool release;
 	uint8_t uuid;
 	char realm[WIRE_REALM_MAX];
@@ -302,11 +324,12 @@ serve_batch(struct client *c, const struct wire_request *r)
 		client_close(c);
 		return;
 	}
-	if (o.act == REFUSE || o.act == CONTRACT_REFUSED)
+	if (o.act == REFUSE || o.act == CONTRACT_REFUSED ||
+	    o.act == HOLD_REFUSAL)
 		n = make_refusal(p, r, &o);
 	else
 		n = make_grant(p, r, &o);
-	if (o.act == HOLD) {
+	if (o.act == HOLD || o.act == HOLD_REFUSAL) {
 		memcpy(fake.held, p, n);
 		fake.held_len = n;
 		fake.held_fd = c->fd;
@@ -314,7 +337,8 @@ serve_batch(struct client *c, const struct wire_request *r)
 		for (size_t i = 0; i < n; i++)
 			client_write(c->fd, p + i, 1);
 	} else {
-		client_write(c->fd, p, o.act == HALF ? n / 2 : n);
+		client_write(c->fd, p,
+		    o.act == HALF || o.act == HALF_SILENT ? n / 2 : n);
 	}
 	if (o.act == HALF)
 		client_close(c);
@@ -363,6 +387,18 @@ client_read(struct client *c)
 	}
 }
 
+/* The refusal of a connection, before any request is read. */
+static void
+fake_greet(int fd)
+{
+	const struct wire_request none = { 0 };
+	uint8_t p[WIRE_REPLY_MAX];
+
+	client_write(fd, p, make_refusal(p, &none, &fake.greet));
+	close(fd);
+	fake.greeted++;
+}
+
 static void
 fake_accept(void)
 {
@@ -372,8 +408,15 @@ fake_accept(void)
 		return;
 	pthread_mutex_lock(&fake.lock);
 	fake.connects++;
+	if (fake.greet.limit > 0) {
+		fake.greet.limit--;
+		fake_greet(fd);
+		fd = -1;
+	}
 	pthread_cond_broadcast(&fake.changed);
 	pthread_mutex_unlock(&fake.lock);
+	if (fd == -1)
+		return;
 	for (size_t i = 0; i < CLIENTS; i++) {
 		if (fake.clients[i].fd == -1) {
 			fake.clients[i].fd = fd;
@@ -488,6 +531,17 @@ fake_wait(const unsigned *counter, unsigned value)
 	pthread_mutex_unlock(&fake.lock);
 }
 
+/* Until a connection that was refused is closed. */
+static void
+late_wait(void)
+{
+	pthread_mutex_lock(&fake.lock);
+	while (fake.greeted < fake.connects || fake.greeted == 0)
+		pthread_cond_wait(&fake.changed, &fake.lock);
+	pthread_mutex_unlock(&fake.lock);
+	send_late = false;
+}
+
 static unsigned
 fake_count(const unsigned *counter)
 {
@@ -512,6 +566,15 @@ fake_orders(const struct order *o, size_t n)
 	pthread_mutex_unlock(&fake.lock);
 }
 
+static void
+fake_greetings(const struct order *o)
+{
+	pthread_mutex_lock(&fake.lock);
+	fake.greet = *o;
+	fake.greeted = 0;
+	pthread_mutex_unlock(&fake.lock);
+}
+
 static int
 setup(void **state)
 {
@@ -520,7 +583,7 @@ setup(void **state)
 	pthread_mutex_init(&fake.lock, NULL);
 	pthread_cond_init(&fake.changed, NULL);
 	mono_ahead_ns = real_ahead_ns = boot_ahead_ns = 0;
-	refuse_wipe = false;
+	refuse_wipe = send_late = false;
 	strcpy(fake.dir, "/tmp/firn-stub-XXXXXX");
 	if (mkdtemp(fake.dir) == NULL)
 		return (-1);
@@ -857,6 +920,104 @@ test_refusals(void **state)
 	}
 }
 
+/* Too many IDs for one user: a reply like any other, the connection stays. */
+static void
+test_over_rate(void **state)
+{
+	(void)state;
+	const struct order orders[] = {
+		{ .act = REFUSE, .status = WIRE_TOO_MANY, .retry_ms = 1 },
+		{ .act = REFUSE, .status = WIRE_TOO_MANY, .retry_ms = 2 },
+		{ .act = GRANT },
+		{ .act = REFUSE, .status = WIRE_TOO_MANY, .retry_ms = 3600000 },
+		{ .act = REFUSE, .status = WIRE_TOO_MANY },
+		{ .act = REFUSE, .status = WIRE_TOO_MANY, .retry_ms = 60000 },
+	};
+	struct firn *f = open_with(LONG_MS, 1, NULL);
+	uint64_t id = 0;
+	int rc;
+
+	fake_orders(orders, 6);
+	assert_true(next(f) > 0);
+	assert_int_equal(fake_count(&fake.batches), 3);
+	assert_int_equal(next_error(f), FIRN_EREFUSED); /* does not fit */
+	assert_why(f, "too_many: this host is?in doubt");
+	assert_int_equal(next_error(f), FIRN_EREFUSED); /* no wait known */
+	while ((rc = firn_try_next(f, &id)) == FIRN_EAGAIN)
+		continue;
+	assert_int_equal(rc, FIRN_EREFUSED);
+	assert_true(next(f) > 0);
+	assert_int_equal(fake_count(&fake.batches), 7);
+	assert_int_equal(fake_count(&fake.connects), 1);
+	firn_close(f);
+}
+
+/* The agent refuses the connection and closes, before or after we write. */
+static void
+test_refused_at_accept(void **state)
+{
+	(void)state;
+	const struct {
+		struct order greet;
+		int rc;
+		unsigned connects;
+		const char *words;
+	} cases[] = {
+		{ { REFUSE, WIRE_TOO_MANY, 1, 0, 1 }, FIRN_OK, 2, "too_many:" },
+		{ { REFUSE, WIRE_TOO_MANY, 0, 0, 3 }, FIRN_OK, 4, "too_many:" },
+		{ { REFUSE, WIRE_TOO_MANY, 3600000, 0, 1 }, FIRN_EREFUSED, 1,
+		    "too_many: this host is?in doubt" },
+		{ { REFUSE, WIRE_NOT_ALLOWED, 1, 0, 1 }, FIRN_EACCES, 1,
+		    "not_allowed: this host is?in doubt: the socket has mode" },
+		{ { REFUSE, WIRE_BAD_VERSION, 1, 0, 1 }, FIRN_EPROTO, 1,
+		    "the agent speaks version 1, this library 1" },
+	};
+
+	for (size_t i = 0; i < 2 * sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct order *greet = &cases[i / 2].greet;
+		struct firn *f = open_with(LONG_MS, 0, NULL);
+		uint64_t id;
+		int rc;
+
+		fake_orders(NULL, 0);
+		fake_greetings(greet);
+		send_late = i % 2 == 1;
+		rc = firn_next(f, &id);
+		if (rc != cases[i / 2].rc ||
+		    fake_count(&fake.connects) != cases[i / 2].connects)
+			fail_msg("%s: %d after %u", cases[i / 2].words, rc,
+			    fake_count(&fake.connects));
+		assert_why(f, cases[i / 2].words);
+		if (rc == FIRN_EACCES)
+			assert_why(f, "this process has uid");
+		assert_true(next(f) > 0); /* whatever it was, it is over */
+		firn_close(f);
+	}
+}
+
+/* A refusal that lay in the socket for long tells nothing of now. */
+static void
+test_old_refusal(void **state)
+{
+	(void)state;
+	const struct order orders[] = {
+		{ .act = HOLD_REFUSAL, .status = WIRE_CLOCK_SKEW },
+	};
+	struct firn *f = open_with(15, 0, NULL);
+	struct caller c;
+
+	fake_orders(orders, 1);
+	assert_int_equal(next_error(f), FIRN_ETIMEDOUT);
+	boot_ahead_ns += 1500 * MS;
+	fake_release();
+	f->timeout_ms = LONG_MS;
+	caller_start(&c, f);
+	assert_int_equal(caller_join(&c), FIRN_OK);
+	assert_int_equal(fake_count(&fake.batches), 2);
+	assert_int_equal(fake_count(&fake.connects), 1);
+	firn_close(f);
+}
+
 static void
 test_many_in_part(void **state)
 {
@@ -1004,6 +1165,75 @@ test_deadlines(void **state)
 	fake_start(64);
 	assert_true(next(f) > 0);
 	firn_close(f);
+}
+
+static int
+compare_times(const void *a, const void *b)
+{
+	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+	return (x < y ? -1 : x > y);
+}
+
+#define LATE_CALLS 9
+#define LATE_MS 15
+
+/*
+ * How late calls with a deadline are, beside a bare poll of the same length
+ * in the same run: a machine that is busy delays both.
+ */
+static void
+assert_on_time(struct firn *f, const char *where)
+{
+	int64_t late[LATE_CALLS], poll_late[LATE_CALLS];
+
+	for (int i = 0; i < LATE_CALLS; i++) {
+		int64_t before = now_ns(CLOCK_MONOTONIC);
+
+		(void)poll(NULL, 0, LATE_MS);
+		poll_late[i] = now_ns(CLOCK_MONOTONIC) - before - LATE_MS * MS;
+		before = now_ns(CLOCK_MONOTONIC);
+		assert_int_equal(next_error(f), FIRN_ETIMEDOUT);
+		late[i] = now_ns(CLOCK_MONOTONIC) - before - LATE_MS * MS;
+		assert_true(late[i] >= 0);
+	}
+	qsort(late, LATE_CALLS, sizeof(late[0]), compare_times);
+	qsort(poll_late, LATE_CALLS, sizeof(late[0]), compare_times);
+	print_message("%s: late by p50 %lld us, max %lld us; a poll by %lld, "
+		      "%lld\n",
+	    where, (long long)late[LATE_CALLS / 2] / 1000,
+	    (long long)late[LATE_CALLS - 1] / 1000,
+	    (long long)poll_late[LATE_CALLS / 2] / 1000,
+	    (long long)poll_late[LATE_CALLS - 1] / 1000);
+	assert_true(
+	    late[LATE_CALLS / 2] <= 10 * MS + 2 * poll_late[LATE_CALLS - 1]);
+}
+
+/* At each point where an agent can stop. */
+static void
+test_deadline_at_each_point(void **state)
+{
+	(void)state;
+	const struct {
+		const char *where;
+		enum act act;
+	} points[] = {
+		{ "before accept", GRANT },
+		{ "before the reply", HOLD },
+		{ "within the reply", HALF_SILENT },
+	};
+
+	for (size_t i = 0; i < sizeof(points) / sizeof(points[0]); i++) {
+		const struct order o[] = { { .act = points[i].act } };
+		struct firn *f = open_with(LATE_MS, 1, NULL);
+
+		fake_stop();
+		fake.paused = points[i].act == GRANT;
+		fake_start(64);
+		fake_orders(o, 1);
+		assert_on_time(f, points[i].where);
+		firn_close(f);
+	}
 }
 
 static void
@@ -1799,6 +2029,177 @@ test_cancellation(void **state)
 	firn_close(f);
 }
 
+/* ---- closing while others are inside ---- */
+
+#define INSIDE 6
+
+static void
+wait_inside(struct firn *f, uint32_t n)
+{
+	while (atomic_load(&f->shared->inside) < n)
+		sched_yield();
+}
+
+static void *
+layout_main(void *arg)
+{
+	struct caller *c = arg;
+	struct firn_layout l;
+
+	c->rc = firn_get_layout(c->f, &l);
+	return (NULL);
+}
+
+static void *
+many_main(void *arg)
+{
+	struct caller *c = arg;
+	uint64_t ids[100];
+	size_t got;
+
+	c->rc = firn_next_many(c->f, ids, 100, &got);
+	c->id = got;
+	return (NULL);
+}
+
+/* One waits for the agent, the others for that one. */
+static void
+test_close_wakes_all(void **state)
+{
+	(void)state;
+	const struct order hold[] = { { .act = HOLD } };
+	const struct order pause[] = {
+		{ .act = REFUSE, .status = WIRE_NO_CLAIM, .retry_ms = 15000 },
+	};
+	struct caller c[INSIDE];
+	int64_t before;
+
+	for (int round = 0; round < 3; round++) {
+		struct firn *f = open_with(LONG_MS, 0, NULL);
+
+		/* a reply, a pause, and one between two attempts to connect */
+		fake_orders(round == 0 ? hold : pause, round < 2 ? 1 : 0);
+		if (round == 2)
+			fake_stop();
+		for (int i = 0; i < INSIDE; i++) {
+			caller_start(&c[i], f);
+			wait_inside(f, (uint32_t)i + 1);
+		}
+		if (round < 2)
+			fake_wait(&fake.batches, 1);
+		before = now_ns(CLOCK_MONOTONIC);
+		firn_close(f);
+		for (int i = 0; i < INSIDE; i++)
+			assert_int_equal(caller_join(&c[i]), FIRN_EINVAL);
+		assert_true(now_ns(CLOCK_MONOTONIC) - before < 10 * S);
+		if (round == 2)
+			fake_start(64);
+	}
+}
+
+/* What a call has by then it returns. */
+static void
+test_close_in_many(void **state)
+{
+	(void)state;
+	const struct order part[] = { { .act = GRANT, .limit = 10 },
+		{ .act = HOLD } };
+	struct firn *f = open_with(LONG_MS, 0, NULL);
+	struct caller c = { .f = f };
+
+	fake_orders(part, 2);
+	assert_int_equal(pthread_create(&c.thread, NULL, many_main, &c), 0);
+	fake_wait(&fake.batches, 2);
+	firn_close(f);
+	assert_int_equal(caller_join(&c), FIRN_OK);
+	assert_int_equal(c.id, 10);
+}
+
+static atomic_uint racers_done;
+
+static void *
+racer_main(void *arg)
+{
+	struct caller *c = arg;
+
+	switch (c->id % 3) {
+	case 0:
+		c->rc = firn_next(c->f, &c->id);
+		break;
+	case 1:
+		layout_main(c);
+		break;
+	default:
+		many_main(c);
+	}
+	racers_done++;
+	return (NULL);
+}
+
+/* At any moment of any call that needs more than memory. */
+static void
+test_close_races(void **state)
+{
+	(void)state;
+	struct caller c[INSIDE];
+
+	for (int round = 0; round < 100; round++) {
+		struct firn *f = open_with(LONG_MS, 0, NULL);
+		unsigned seen = 0;
+
+		racers_done = 0;
+		if (round % 4 == 0)
+			fake.paused = !fake.paused; /* wait, or be served */
+		fake_kick();
+		for (int i = 0; i < INSIDE; i++) {
+			c[i] = (struct caller){ .f = f, .id = (uint64_t)i };
+			assert_int_equal(pthread_create(&c[i].thread, NULL,
+					     racer_main, &c[i]),
+			    0);
+		}
+		/* none is yet to begin: see firn.h */
+		while (seen < INSIDE)
+			seen = racers_done + atomic_load(&f->shared->inside);
+		firn_close(f);
+		for (int i = 0; i < INSIDE; i++) {
+			int rc = caller_join(&c[i]);
+
+			assert_true(rc == FIRN_OK || rc == FIRN_EINVAL);
+		}
+	}
+	fake.paused = false;
+}
+
+/* A child closes what its parent is inside of, and the other way round. */
+static void
+test_close_and_fork(void **state)
+{
+	(void)state;
+	const struct order hold[] = { { .act = HOLD } };
+
+	for (int round = 0; round < 2; round++) {
+		struct firn *f;
+		struct caller c;
+		pid_t pid;
+
+		refuse_wipe = round == 1;
+		f = open_with(LONG_MS, 1, NULL);
+		fake_orders(hold, 1);
+		caller_start(&c, f);
+		fake_wait(&fake.batches, 1);
+		pid = fork();
+		if (pid == 0) {
+			firn_close(f);
+			_exit(0);
+		}
+		assert_int_equal(child_status(pid), 0);
+		fake_release();
+		assert_int_equal(caller_join(&c), FIRN_OK);
+		assert_int_equal(fake_count(&fake.connects), 1);
+		firn_close(f);
+	}
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int
@@ -1812,10 +2213,14 @@ main(void)
 		T(test_options),
 		T(test_arguments),
 		T(test_refusals),
+		T(test_over_rate),
+		T(test_refused_at_accept),
+		T(test_old_refusal),
 		T(test_many_in_part),
 		T(test_bad_replies),
 		T(test_half_and_dribble),
 		T(test_deadlines),
+		T(test_deadline_at_each_point),
 		T(test_backlog_full),
 		T(test_restart_in_a_call),
 		T(test_silent_agent_is_left),
@@ -1839,6 +2244,10 @@ main(void)
 		T(test_more_threads_than_parts),
 		T(test_many_handles),
 		T(test_cancellation),
+		T(test_close_wakes_all),
+		T(test_close_in_many),
+		T(test_close_races),
+		T(test_close_and_fork),
 	};
 
 	return (cmocka_run_group_tests(tests, NULL, NULL));
