@@ -112,6 +112,7 @@ read_floor(struct alone *a, const struct conf *conf, const struct hold *h)
 		why = "there is no state file";
 		break;
 	case STATE_GARBLED:
+	case STATE_UNREAD: /* hold has refused it */
 		why = "the state file makes no sense";
 		break;
 	case STATE_COPIED:

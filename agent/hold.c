@@ -61,8 +61,12 @@ hold_open(
 		return (NULL);
 	}
 	h->found = state_read(h->state, &h->left, &why);
-	if (h->found == STATE_FLOOR || h->found == STATE_COPIED ||
-	    h->found == STATE_GARBLED)
+	if (h->disk && h->found == STATE_UNREAD) {
+		*err = why; /* the only mark: the next start may read it */
+		hold_close(h);
+		return (NULL);
+	}
+	if (h->found != STATE_NONE && h->found != STATE_RESUME)
 		log_warnx("%s", why.text);
 	return (h);
 }

@@ -259,6 +259,7 @@ take_over_state(struct lease *l, const struct instant *now)
 	struct claim_past past;
 
 	if (found == STATE_NONE || found == STATE_GARBLED ||
+	    found == STATE_UNREAD ||
 	    strcmp(r->realm, l->conf->realm) != 0)
 		return;
 	if (found == STATE_RESUME) {
@@ -332,7 +333,7 @@ open_zookeeper(struct lease *l)
 
 struct lease *
 lease_open(struct event_base *base, const struct conf *conf,
-    struct serve *serve, struct clock *clk, struct hold *hold,
+    struct serve *serve, struct clock *clk, struct hold *hold, int *status,
     struct doc_error *err)
 {
 	struct lease *l = calloc(1, sizeof(*l));
@@ -340,6 +341,7 @@ lease_open(struct event_base *base, const struct conf *conf,
 	struct instant now;
 	struct entropy rnd;
 
+	*status = 1;
 	doc_error_set(err, "out of memory");
 	if (l == NULL)
 		return (NULL);
@@ -358,7 +360,11 @@ lease_open(struct event_base *base, const struct conf *conf,
 	sysclock_entropy(&rnd);
 	claim_init(&l->claim, &cc, rnd.word[0]);
 	take_over_state(l, &now);
-	if (l->is_alone ? open_alone(l, err) != 0 : !open_zookeeper(l)) {
+	if (l->is_alone)
+		*status = open_alone(l, err);
+	else if (open_zookeeper(l))
+		*status = 0;
+	if (*status != 0) {
 		lease_close(l);
 		return (NULL);
 	}

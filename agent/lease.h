@@ -22,11 +22,12 @@ struct lease;
  * writes serve->gate and the worker ID of serve->gen, and initialises
  * serve (serve_init) once the realm's layout is known: until then
  * gate.realm_known is false.  What the process before left in the state file
- * is gone on from; clk goes on with its base.  NULL with one line in err: out
- * of memory, or (without ZooKeeper) a configuration that will not do.
+ * is gone on from; clk goes on with its base.  NULL with one line in err and
+ * the exit status: 1 for want of memory, 78 (without ZooKeeper) for a
+ * configuration that will not do.
  */
 struct lease *lease_open(struct event_base *base, const struct conf *conf,
-    struct serve *serve, struct clock *clk, struct hold *hold,
+    struct serve *serve, struct clock *clk, struct hold *hold, int *status,
     struct doc_error *err);
 
 /*

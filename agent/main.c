@@ -175,11 +175,11 @@ main(int argc, char **argv)
 	if (agent == NULL)
 		log_fatal(1, "out of memory");
 	hold = state_open_or_die(base, &conf, listener);
-	lease = lease_open(
-	    base, &conf, agent_serve(agent), agent_clock(agent), hold, &err);
+	lease = lease_open(base, &conf, agent_serve(agent), agent_clock(agent),
+	    hold, &status, &err);
 	if (lease == NULL) {
 		listener_close(listener);
-		log_fatal(EXIT_CONFIG, "%s", err.text);
+		log_fatal(status, "%s", err.text);
 	}
 
 	status = agent_run(agent, lease);

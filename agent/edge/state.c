@@ -135,12 +135,17 @@ state_read(
 	enum state_found found = STATE_GARBLED;
 	ssize_t n = state_file_read(&s->lock, bytes, sizeof(bytes), &fault);
 
+	errno = 0;
 	if (n == STATE_FILE_MISSING) {
 		why = "there is none";
 		found = STATE_NONE;
+	} else if (n == STATE_FILE_UNREAD) {
+		found = STATE_UNREAD;
 	} else if (n >= 0 &&
 		   record_parse(bytes, (size_t)n, out, &home, &fault) == 0) {
 		found = judge(&home, &s->lock.home, &why);
+	} else if (n >= 0 && errno == ENOMEM) {
+		found = STATE_UNREAD;
 	}
 	if (found == STATE_RESUME)
 		doc_error_set(err, "%s", "");

@@ -27,6 +27,8 @@ enum state_found {
 		       * ZooKeeper nothing else would tell the two apart */
 	STATE_RESUME, /* written under this lock in this boot */
 	STATE_GARBLED, /* there, but torn, truncated, odd, or not ours */
+	STATE_UNREAD, /* there, but not to be read now: what it says may well
+		       * be readable the next time */
 };
 
 /*
@@ -39,8 +41,8 @@ struct state *state_open(struct event_base *base, const char *dir, bool disk,
     void (*done)(void *arg, bool good), void *arg, struct doc_error *err);
 
 /*
- * Reads the file as it stands now.  *out is filled in unless STATE_NONE or
- * STATE_GARBLED; err has one line that says why it is not STATE_RESUME.
+ * Reads the file as it stands now.  *out is filled in unless STATE_NONE,
+ * STATE_GARBLED or STATE_UNREAD; err has one line that says why it is not STATE_RESUME.
  */
 enum state_found state_read(
     const struct state *s, struct state_record *out, struct doc_error *err);

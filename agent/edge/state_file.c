@@ -61,6 +61,14 @@ check_file(int fd, struct doc_error *err)
 	return (-1);
 }
 
+/* It says nothing about the file, which may be as good as ever. */
+static bool
+is_shortage(int error)
+{
+	return (error == EMFILE || error == ENFILE || error == ENOMEM ||
+		error == EIO);
+}
+
 ssize_t
 state_file_read(
     const struct state_lock *l, char *buf, size_t n, struct doc_error *err)
@@ -72,6 +80,11 @@ state_file_read(
 	if (fd == -1) {
 		if (errno == ENOENT)
 			return (STATE_FILE_MISSING);
+		if (is_shortage(errno)) {
+			doc_error_set(
+			    err, "cannot be read: %s", strerror(errno));
+			return (STATE_FILE_UNREAD);
+		}
 		doc_error_set(err, "%s",
 		    errno == ELOOP ? "a symbolic link" : strerror(errno));
 		return (-1);
@@ -86,7 +99,7 @@ state_file_read(
 			doc_error_set(
 			    err, "cannot be read: %s", strerror(errno));
 			(void)close(fd);
-			return (-1);
+			return (STATE_FILE_UNREAD);
 		}
 		used += got > 0 ? (size_t)got : 0;
 	}

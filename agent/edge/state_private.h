@@ -44,10 +44,11 @@ void state_failure_tell(
     const struct state_failure *f, const char *dir, struct doc_error *err);
 
 #define STATE_FILE_MISSING (-2)
+#define STATE_FILE_UNREAD (-3) /* for want of descriptors, memory, a disk */
 
 /*
  * At most n bytes of the file, if it is a plain file of ours.  The number
- * read, STATE_FILE_MISSING, or -1 with one line in err.
+ * read, STATE_FILE_MISSING, or -1 or STATE_FILE_UNREAD with one line in err.
  */
 FIRN_CHECK_RESULT ssize_t state_file_read(
     const struct state_lock *l, char *buf, size_t n, struct doc_error *err);

@@ -296,7 +296,8 @@ expect(struct place *p, const struct state *s, enum state_found found,
 		assert_string_equal(err.text, "");
 	else
 		assert_true(strncmp(err.text, "state /", 7) == 0);
-	if (found != STATE_NONE && found != STATE_GARBLED) {
+	if (found != STATE_NONE && found != STATE_GARBLED &&
+	    found != STATE_UNREAD) {
 		assert_int_equal(r.local_mark, n);
 		assert_int_equal(r.ceiling, n + 1000);
 		assert_int_equal(strlen(r.claim), n % (CLAIM_NAME_MAX - 1));
@@ -926,6 +927,28 @@ test_write_cut_off(void **state)
 	place_close(&p);
 }
 
+/* Want of descriptors says nothing about the file: it is not garbled. */
+static void
+test_file_that_cannot_be_read_now(void **state)
+{
+	struct place p;
+	struct rlimit before, none;
+	struct state *s;
+
+	(void)state;
+	place_open(&p);
+	s = must_open(&p, false);
+	must_write(&p, s, 1);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	none = (struct rlimit){ 0, before.rlim_max };
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	expect(&p, s, STATE_UNREAD, 0, "cannot be read: Too many open files");
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	expect(&p, s, STATE_RESUME, 1, "");
+	state_close(s);
+	place_close(&p);
+}
+
 /* In a child with mounts of its own; 77: this system lets us mount nothing. */
 static int
 with_own_mounts(struct place *p)
@@ -1383,6 +1406,7 @@ main(void)
 		cmocka_unit_test(test_directory_removed),
 		cmocka_unit_test(test_lock_replaced),
 		cmocka_unit_test(test_write_cut_off),
+		cmocka_unit_test(test_file_that_cannot_be_read_now),
 		cmocka_unit_test(test_full_disk_read_only_disk_no_proc),
 		cmocka_unit_test(test_removed_in_place),
 		cmocka_unit_test(test_disk_form),
