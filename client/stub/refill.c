@@ -296,14 +296,15 @@ accept_refusal(struct firn *f, const struct transport_reply *r)
 	    (const char *)r->body + WIRE_REFUSAL_SIZE,
 	    r->length - WIRE_REFUSAL_SIZE);
 	sh->trouble = FIRN_EREFUSED;
-	if (r->ends && r->status != WIRE_TOO_MANY)
+	if (r->status == WIRE_BAD_VERSION || r->status == WIRE_NOT_ALLOWED)
 		return (refuse_for_good(f, r));
 	if (r->ends) {
 		sh->transport.answered = false; /* no hurry back */
 		connection_lost(f, FIRN_EREFUSED);
-	} else if (reason_is_final(r->status) || retry_ms == 0) {
-		return (FIRN_EREFUSED);
 	}
+	if (reason_is_final(r->status) ||
+	    (retry_ms == 0 && !(r->ends && r->status == WIRE_TOO_MANY)))
+		return (FIRN_EREFUSED);
 	until_ns = clock_ns(CLOCK_MONOTONIC) + retry_ms * NS_PER_MS;
 	if (until_ns > sh->pause_until_ns)
 		pause_until(sh, until_ns, sh->pause_firm);
@@ -318,7 +319,8 @@ accept_contract(struct firn *f, const struct transport_reply *r)
 
 	wire_get_contract(r->body, &k);
 	if (!layout_valid(&k.layout))
-		return (connection_fault(f, "an impossible layout"));
+		return (connection_fault(
+		    f, "a layout that this library does not know"));
 	if (f->realm[0] != '\0' && strcmp(f->realm, k.realm) != 0) {
 		say(f, "%s: the agent serves realm \"%s\", not \"%s\"", f->path,
 		    k.realm, f->realm);
