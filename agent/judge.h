@@ -21,6 +21,7 @@ struct judge_where {
 	const char *workers, *marks; /* paths */
 	const struct contract *k;
 	const char *own_claim;
+	struct foreign *foreign; /* tells what makes no sense */
 };
 
 /* changed is called when a verdict has come.  NULL: out of memory. */

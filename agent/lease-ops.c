@@ -18,8 +18,8 @@
 
 /* ---- paths --------------------------------------------------------------- */
 
-static void
-realm_path(const struct lease *l, char *path)
+void
+lease_realm_path(const struct lease *l, char *path)
 {
 	(void)snprintf(path, LEASE_PATH_MAX, "/firn/%s", l->conf->realm);
 }
@@ -50,6 +50,36 @@ mark_path(const struct lease *l, const struct claim_op *op, char *path)
 {
 	(void)snprintf(path, LEASE_PATH_MAX, "/firn/%s/marks.%s/%04" PRIu64,
 	    l->conf->realm, op->generation, op->worker);
+}
+
+/* The node that an operation is about. */
+static void
+op_path(const struct lease *l, const struct claim_op *op, char *path)
+{
+	switch (op->kind) {
+	case OP_NONE:
+	case OP_GET_REALM:
+		lease_realm_path(l, path);
+		return;
+	case OP_LIST:
+	case OP_CREATE:
+	case OP_SWEEP:
+		lease_workers_path(l, op, path);
+		return;
+	case OP_DELETE:
+	case OP_WATCH:
+	case OP_SET_CLAIM:
+		node_path(l, op, path);
+		return;
+	case OP_STAT_MARKS:
+	case OP_CREATE_MARK:
+		lease_marks_path(l, op, path);
+		return;
+	case OP_GET_MARK:
+	case OP_SET_MARK:
+		mark_path(l, op, path);
+		return;
+	}
 }
 
 /* ---- operations out ------------------------------------------------------ */
@@ -98,8 +128,8 @@ submit_sweep(struct lease *l, const struct claim_op *op)
 	lease_workers_path(l, op, workers);
 	lease_marks_path(l, op, marks);
 	sweep_cancel(l->sweep);
-	l->sweep = sweep_start(
-	    l->zk, workers, marks, &l->claim.k, l->scratch, on_swept, l);
+	l->sweep = sweep_start(l->zk, workers, marks, &l->claim.k, l->scratch,
+	    &l->foreign, on_swept, l);
 	l->sweep_id = op->id;
 	return (l->sweep != NULL);
 }
@@ -115,10 +145,11 @@ submit(struct lease *l, const struct claim_op *op)
 		return (0);
 	case OP_GET_REALM:
 		/* A lagging server's answer would look as if data went back. */
-		realm_path(l, path);
+		lease_realm_path(l, path);
 		if (zk_sync(l->zk, path) == 0)
 			return (0);
-		return (zk_get(l->zk, path, true));
+		return (l->realm_large ? zk_exists(l->zk, path, true)
+				       : zk_get(l->zk, path, true));
 	case OP_LIST:
 		/* One session's replies come in order. */
 		lease_workers_path(l, op, path);
@@ -196,8 +227,9 @@ rc_of(enum zk_rc rc)
 		return (RC_NODEEXISTS);
 	case ZK_BADVERSION:
 		return (RC_BADVERSION);
-	case ZK_NOTEMPTY:
 	case ZK_NOAUTH:
+		return (RC_DENIED);
+	case ZK_NOTEMPTY:
 	case ZK_REFUSED:
 		return (RC_REFUSED);
 	case ZK_UNKNOWN:
@@ -230,21 +262,42 @@ read_data(struct lease *l, const struct claim_op *op, const struct zk_event *ev,
 	char path[LEASE_PATH_MAX];
 	int rc = 0;
 
+	op_path(l, op, path);
 	if (op->kind == OP_GET_REALM) {
-		realm_path(l, path);
 		rc = realm_parse(ev->data, ev->length, &l->seen, &err);
 		r->contract = &l->seen;
 		if (rc == REALM_TOO_NEW) /* the claim judges by the format */
 			rc = 0;
 	} else if (op->kind == OP_GET_MARK) {
-		mark_path(l, op, path);
 		rc = mark_parse(ev->data, ev->length, mark, NULL, &err);
 		r->mark = mark;
-	}
-	if (rc == 0)
+	} else
 		return;
-	lease_complain(l, path, err.text);
-	r->rc = RC_GARBLED;
+	if (rc != 0)
+		r->rc = RC_GARBLED;
+	if (rc == 0 && op->kind == OP_GET_REALM)
+		foreign_mended(&l->foreign, path);
+	else if (rc != 0 && op->kind == OP_GET_REALM)
+		l->garbled = err; /* said with what it means */
+	else if (rc != 0)
+		foreign_tell_reply(&l->foreign, path, ev, &err);
+}
+
+/*
+ * A contract that was too large the last time: only its size was asked for.
+ * It is read the next time, if that has become less.
+ */
+static bool
+is_size_only(struct lease *l, const struct claim_op *op,
+    const struct zk_event *ev, struct claim_result *r)
+{
+	bool asked = op->kind == OP_GET_REALM && l->realm_large;
+
+	if (op->kind == OP_GET_REALM && ev->rc == ZK_OK)
+		l->realm_large = foreign_too_large(ev);
+	if (asked)
+		r->rc = l->realm_large ? RC_GARBLED : RC_REFUSED;
+	return (asked);
 }
 
 /* The realm is there, but what must be below it is not. */
@@ -253,20 +306,29 @@ say_missing(struct lease *l, const struct claim_op *op)
 {
 	char path[LEASE_PATH_MAX];
 
-	if (op->kind == OP_LIST || op->kind == OP_CREATE)
-		lease_workers_path(l, op, path);
-	else if (op->kind == OP_STAT_MARKS || op->kind == OP_CREATE_MARK)
-		lease_marks_path(l, op, path);
-	else
+	if (op->kind != OP_LIST && op->kind != OP_CREATE &&
+	    op->kind != OP_STAT_MARKS && op->kind != OP_CREATE_MARK)
 		return;
-	lease_complain(l, path,
+	op_path(l, op, path);
+	foreign_tell(&l->foreign, path,
 	    "is missing: `firn realm renew` makes the next generation");
+}
+
+static void
+say_refused(
+    struct lease *l, const struct claim_op *op, const struct zk_event *ev)
+{
+	char path[LEASE_PATH_MAX];
+
+	op_path(l, op, path);
+	foreign_tell_reply(&l->foreign, path, ev, NULL);
 }
 
 static void
 give_result(struct lease *l, const struct instant *now,
     const struct claim_op *op, const struct zk_event *ev)
 {
+	char path[LEASE_PATH_MAX];
 	struct mark mark;
 	struct claim_result r = {
 		.id = op->id,
@@ -283,19 +345,17 @@ give_result(struct lease *l, const struct instant *now,
 		.name = last_part(ev->path),
 	};
 
-	if (r.rc == RC_REFUSED) {
-		char words[64];
-
-		(void)snprintf(words, sizeof(words),
-		    "ZooKeeper refused an operation (%d)", ev->code);
-		lease_complain(l, l->conf->realm, words);
-	}
+	if (r.rc == RC_REFUSED || r.rc == RC_DENIED)
+		say_refused(l, op, ev);
 	if (r.rc == RC_NONODE)
 		say_missing(l, op);
-	if (r.rc == RC_OK)
+	if (r.rc == RC_OK && !is_size_only(l, op, ev, &r))
 		read_data(l, op, ev, &mark, &r);
-	if (r.rc == RC_OK && is_own_write(op->kind))
+	if (r.rc == RC_OK && is_own_write(op->kind)) {
+		op_path(l, op, path);
+		foreign_mended(&l->foreign, path);
 		judge_sample(l->judge, ev, &l->status);
+	}
 	claim_result(&l->claim, lease_time(l, now), &r);
 }
 

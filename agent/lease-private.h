@@ -5,6 +5,7 @@
 
 #include "alone.h"
 #include "claim.h"
+#include "foreign.h"
 #include "judge.h"
 #include "lease.h"
 #include "sweep.h"
@@ -40,7 +41,9 @@ struct lease {
 	struct contract seen; /* last contract read, good or not */
 	struct agent_status status;
 	char fault_words[DOC_ERROR_MAX + 40]; /* "" while the realm is good */
-	char complaint[DOC_ERROR_MAX + 40]; /* last one logged, once each */
+	struct doc_error garbled; /* what is wrong with the contract */
+	bool realm_large; /* too large to be read again and again */
+	struct foreign foreign; /* nodes that make no sense */
 	uint64_t marks_deleted_told, marks_deleted_worker, twins_told;
 	bool counter_end_told;
 	void (*stopped)(void *arg);
@@ -62,6 +65,7 @@ void lease_carry_out(
 void lease_on_reply(
     struct lease *l, const struct instant *now, const struct zk_event *ev);
 void lease_drop_pending(struct lease *l);
+void lease_realm_path(const struct lease *l, char *path);
 void lease_workers_path(
     const struct lease *l, const struct claim_op *op, char *path);
 void lease_marks_path(

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lease-say - what a lease tells people: one line a change, and the same
- * complaint once.
+ * lease-say - what a lease tells people: one line a change.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -36,19 +35,6 @@ lease_say_state(
 		    l->claim.taken, l->claim.quarantined);
 }
 
-/* The same complaint again and again is one line. */
-void
-lease_complain(struct lease *l, const char *path, const char *what)
-{
-	char text[sizeof(l->complaint)];
-
-	(void)snprintf(text, sizeof(text), "%s: %s", path, what);
-	if (strcmp(text, l->complaint) == 0)
-		return;
-	memcpy(l->complaint, text, sizeof(text));
-	log_warnx("%s", text);
-}
-
 static const char *
 fault_text(enum realm_fault fault)
 {
@@ -72,6 +58,18 @@ fault_text(enum realm_fault fault)
 	return ("");
 }
 
+/* With what is wrong in it, which its writer may change as he likes. */
+static void
+say_garbled(struct lease *l)
+{
+	char path[LEASE_PATH_MAX], words[DOC_ERROR_MAX + 64];
+
+	lease_realm_path(l, path);
+	(void)snprintf(words, sizeof(words), "%s: %s",
+	    fault_text(REALM_GARBLED), l->garbled.text);
+	foreign_tell(&l->foreign, path, words);
+}
+
 static void
 say_realm(struct lease *l)
 {
@@ -81,8 +79,12 @@ say_realm(struct lease *l)
 	if (c->fault != REALM_GOOD && c->fault != REALM_UNREAD)
 		(void)snprintf(words, sizeof(words), "realm %s: %s",
 		    l->conf->realm, fault_text(c->fault));
+	if (c->fault == REALM_GARBLED)
+		say_garbled(l);
 	if (strcmp(words, l->fault_words) != 0) {
-		if (words[0] != '\0')
+		if (c->fault == REALM_GARBLED)
+			; /* said */
+		else if (words[0] != '\0')
 			log_warnx("%s", words);
 		else
 			log_info("realm %s: good, generation %s",
@@ -114,7 +116,8 @@ lease_say_news(struct lease *l)
 	if (c->twins != l->twins_told) {
 		l->twins_told = c->twins;
 		log_warnx("claim: another process lives under this claim's "
-			  "name: its worker ID is given up");
+			  "name, or its mark was written by hand: its worker "
+			  "ID is given up");
 		hold_forget(l->hold);
 	}
 	say_realm(l);

@@ -103,7 +103,8 @@ run_judge(struct lease *l, const struct instant *now)
 		.workers = workers,
 		.marks = marks,
 		.k = &l->claim.k,
-		.own_claim = l->claim.node };
+		.own_claim = l->claim.node,
+		.foreign = &l->foreign };
 
 	if (!l->claim.connected || !l->claim.realm_known)
 		return;

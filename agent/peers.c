@@ -4,7 +4,8 @@
  * itself where the mark does not name it), hands on what they say of their
  * clocks.
  *
- * Invariant: fn is called once, and the reader is freed after it.
+ * Invariant: fn is called once, and the reader is freed after it.  At most
+ * PEERS_READ_MAX claims are looked into at a time, and as many speak.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,6 +16,8 @@
 #include "peers.h"
 
 #define PATHS_MAX 256
+#define PATH_MAX_BYTES (PATHS_MAX + CLAIM_NAME_MAX + 1)
+#define LOOKS_MAX 256 /* claims tried, if all but a few make no sense */
 
 /* One live claim that is looked into. */
 struct look {
@@ -22,6 +25,7 @@ struct look {
 	uint64_t worker;
 	uint64_t op; /* of its mark or its node; 0: no reply is awaited */
 	bool at_claim; /* the mark did not speak for it: its node is read */
+	bool asks_size; /* it was too large the last time */
 	bool own_host; /* says so */
 	bool gone;
 };
@@ -33,11 +37,12 @@ struct peers {
 	char own_claim[CLAIM_NAME_MAX];
 	uint8_t own_boot_id[UUID_BYTES];
 	uint64_t random;
+	struct foreign *foreign;
 	peers_fn *fn;
 	void *arg;
 	uint64_t list_op;
-	struct look looks[PEERS_READ_MAX];
-	size_t nlooks;
+	struct look looks[LOOKS_MAX];
+	size_t nlooks, started;
 	bool lost; /* a reply did not come */
 	struct skew_peer found[PEERS_READ_MAX];
 	struct peers_result result;
@@ -46,8 +51,8 @@ struct peers {
 struct peers *
 peers_start(struct zk *zk, const char *workers_path, const char *marks_path,
     const struct contract *k, const char *own_claim,
-    const uint8_t own_boot_id[UUID_BYTES], uint64_t random, peers_fn *fn,
-    void *arg)
+    const uint8_t own_boot_id[UUID_BYTES], uint64_t random,
+    struct foreign *foreign, peers_fn *fn, void *arg)
 {
 	struct peers *p;
 
@@ -61,6 +66,7 @@ peers_start(struct zk *zk, const char *workers_path, const char *marks_path,
 	p->k = *k;
 	memcpy(p->own_boot_id, own_boot_id, UUID_BYTES);
 	p->random = random;
+	p->foreign = foreign;
 	p->fn = fn;
 	p->arg = arg;
 	(void)snprintf(p->workers, sizeof(p->workers), "%s", workers_path);
@@ -84,7 +90,7 @@ static void
 finish(struct peers *p, bool good)
 {
 	/* One that does not say whose it is may well be another host's. */
-	for (size_t i = 0; i < p->nlooks; i++) {
+	for (size_t i = 0; i < p->started; i++) {
 		if (!p->looks[i].own_host && !p->looks[i].gone)
 			p->result.others = true;
 	}
@@ -94,55 +100,107 @@ finish(struct peers *p, bool good)
 	free(p);
 }
 
-/* Of n live claims a random PEERS_READ_MAX, each as likely as the next. */
+static uint64_t
+below(struct peers *p, uint64_t n)
+{
+	p->random = p->random * UINT64_C(6364136223846793005) +
+		    UINT64_C(1442695040888963407);
+	return ((p->random >> 33) % n);
+}
+
+/* Of n live claims a random LOOKS_MAX, each as likely as the next ... */
 static void
 choose(struct peers *p, const char *name, uint64_t worker, uint64_t seen)
 {
-	uint64_t at = seen;
+	uint64_t at = seen < LOOKS_MAX ? seen : below(p, seen + 1);
 
-	if (seen >= PEERS_READ_MAX) {
-		p->random = p->random * UINT64_C(6364136223846793005) +
-			    UINT64_C(1442695040888963407);
-		at = (p->random >> 33) % (seen + 1);
-		if (at >= PEERS_READ_MAX)
-			return;
-	} else
+	if (at >= LOOKS_MAX)
+		return;
+	if (seen < LOOKS_MAX)
 		p->nlooks++;
 	memset(&p->looks[at], 0, sizeof(p->looks[at]));
 	(void)snprintf(p->looks[at].claim, CLAIM_NAME_MAX, "%s", name);
 	p->looks[at].worker = worker;
 }
 
-static bool
-read_mark(struct peers *p, struct look *l)
+/* ... in an order that is as random. */
+static void
+shuffle(struct peers *p)
 {
-	char path[PATHS_MAX + 32];
+	for (size_t i = p->nlooks; i > 1; i--) {
+		size_t j = (size_t)below(p, i);
+		struct look l = p->looks[j];
 
-	(void)snprintf(
-	    path, sizeof(path), "%s/%04" PRIu64, p->marks, l->worker);
-	l->op = zk_get(p->zk, path, false);
+		p->looks[j] = p->looks[i - 1];
+		p->looks[i - 1] = l;
+	}
+}
+
+/* Of the mark, or of the claim itself. */
+static void
+look_path(const struct peers *p, const struct look *l, char *path)
+{
+	if (l->at_claim)
+		(void)snprintf(
+		    path, PATH_MAX_BYTES, "%s/%s", p->workers, l->claim);
+	else
+		(void)snprintf(
+		    path, PATH_MAX_BYTES, "%s/%04" PRIu64, p->marks, l->worker);
+}
+
+static bool
+read_on(struct peers *p, struct look *l)
+{
+	char path[PATH_MAX_BYTES];
+
+	look_path(p, l, path);
+	l->asks_size = foreign_is_large(p->foreign, path);
+	l->op = l->asks_size ? zk_exists(p->zk, path, false)
+			     : zk_get(p->zk, path, false);
 	return (l->op != 0);
 }
 
 static bool
-read_claim(struct peers *p, struct look *l)
+start_look(struct peers *p)
 {
-	char path[PATHS_MAX + CLAIM_NAME_MAX + 1];
-
-	(void)snprintf(path, sizeof(path), "%s/%s", p->workers, l->claim);
-	l->at_claim = true;
-	l->op = zk_get(p->zk, path, false);
-	return (l->op != 0);
+	if (p->started == p->nlooks)
+		return (true);
+	return (read_on(p, &p->looks[p->started++]));
 }
 
 static bool
 start_looks(struct peers *p)
 {
-	for (size_t i = 0; i < p->nlooks; i++) {
-		if (!read_mark(p, &p->looks[i]))
+	while (p->started < p->nlooks && p->started < PEERS_READ_MAX) {
+		if (!start_look(p))
 			return (false);
 	}
 	return (true);
+}
+
+/* A few names that are none are told one by one, thousands in one line. */
+static void
+tell_names(struct peers *p, const struct zk_event *ev)
+{
+	char path[PATHS_MAX + 100];
+	struct claim_name cn;
+	size_t n = 0;
+
+	for (size_t i = 0; i < ev->nnames; i++) {
+		if (!claim_name_parse(ev->names[i], &cn))
+			n++;
+	}
+	if (n > FOREIGN_NAMES_MAX)
+		foreign_tell(p->foreign, p->workers,
+		    "many nodes there are no claims: passed over");
+	for (size_t i = 0; n <= FOREIGN_NAMES_MAX && i < ev->nnames; i++) {
+		if (claim_name_parse(ev->names[i], &cn))
+			continue;
+		(void)snprintf(
+		    path, sizeof(path), "%s/%s", p->workers, ev->names[i]);
+		foreign_tell(
+		    p->foreign, path, "its name is no claim's: passed over");
+	}
 }
 
 static void
@@ -161,6 +219,8 @@ on_list(struct peers *p, const struct zk_event *ev)
 		if (worker != NO_WORKER)
 			choose(p, ev->names[i], worker, seen++);
 	}
+	tell_names(p, ev);
+	shuffle(p);
 	if (!start_looks(p))
 		finish(p, false);
 	else if (p->nlooks == 0)
@@ -183,6 +243,22 @@ take_status(struct peers *p, struct look *l, const struct agent_status *st)
 	out->epoch = st->epoch;
 }
 
+/* What was read makes no sense, or could not be read: false, and told. */
+static bool
+is_good(struct peers *p, const struct look *l, const struct zk_event *ev,
+    int parsed, const struct doc_error *err)
+{
+	char path[PATH_MAX_BYTES];
+	bool good = ev->rc == ZK_OK && parsed == 0;
+
+	look_path(p, l, path);
+	if (good)
+		foreign_mended(p->foreign, path);
+	else if (!l->asks_size)
+		foreign_tell_reply(p->foreign, path, ev, err);
+	return (good);
+}
+
 /*
  * A mark speaks for its claim only if it names it: a dead owner's offset is
  * not the new claimant's.
@@ -190,36 +266,60 @@ take_status(struct peers *p, struct look *l, const struct agent_status *st)
 static bool
 on_mark(struct peers *p, struct look *l, const struct zk_event *ev)
 {
+	struct doc_error err = { "" };
 	struct agent_status st;
 	struct mark mark;
+	int parsed = -1;
 
-	if (ev->rc != ZK_OK ||
-	    mark_parse(ev->data, ev->length, &mark, &st, NULL) != 0 ||
+	if (ev->rc == ZK_NONODE)
+		return (false);
+	if (ev->rc == ZK_OK && !l->asks_size)
+		parsed = mark_parse(ev->data, ev->length, &mark, &st, &err);
+	if (!is_good(p, l, ev, parsed, &err) ||
 	    strcmp(mark.owner, l->claim) != 0)
 		return (false);
 	take_status(p, l, &st);
 	return (true);
 }
 
-static void
+/* False: it says nothing that anybody could judge by. */
+static bool
 on_claim(struct peers *p, struct look *l, const struct zk_event *ev)
 {
+	struct doc_error err = { "" };
 	struct agent_status st;
+	int parsed = -1;
 
 	l->gone = ev->rc == ZK_NONODE;
-	if (ev->rc == ZK_OK &&
-	    claim_doc_parse(ev->data, ev->length, &st, NULL) == 0)
-		take_status(p, l, &st);
+	if (l->gone)
+		return (true);
+	if (ev->rc == ZK_OK && !l->asks_size)
+		parsed = claim_doc_parse(ev->data, ev->length, &st, &err);
+	if (!is_good(p, l, ev, parsed, &err))
+		return (false);
+	take_status(p, l, &st);
+	return (true);
 }
 
 static bool
 all_heard(const struct peers *p)
 {
-	for (size_t i = 0; i < p->nlooks; i++) {
+	for (size_t i = 0; i < p->started; i++) {
 		if (p->looks[i].op != 0)
 			return (false);
 	}
 	return (true);
+}
+
+/* It is no longer as large as it was: it is read as any other. */
+static void
+read_again(struct peers *p, struct look *l)
+{
+	char path[PATH_MAX_BYTES];
+
+	look_path(p, l, path);
+	foreign_mended(p->foreign, path);
+	p->lost = !read_on(p, l) || p->lost;
 }
 
 static void
@@ -228,16 +328,21 @@ take_look(struct peers *p, struct look *l, const struct zk_event *ev)
 	l->op = 0;
 	if (ev->rc == ZK_UNKNOWN)
 		p->lost = true;
-	else if (l->at_claim)
-		on_claim(p, l, ev);
-	else if (!on_mark(p, l, ev) && !read_claim(p, l))
-		p->lost = true;
+	else if (l->asks_size && ev->rc == ZK_OK && !foreign_too_large(ev))
+		read_again(p, l);
+	else if (l->at_claim) {
+		if (!on_claim(p, l, ev))
+			p->lost = !start_look(p) || p->lost;
+	} else if (!on_mark(p, l, ev)) {
+		l->at_claim = true;
+		p->lost = !read_on(p, l) || p->lost;
+	}
 }
 
 static struct look *
 find_look(struct peers *p, uint64_t op)
 {
-	for (size_t i = 0; i < p->nlooks; i++) {
+	for (size_t i = 0; i < p->started; i++) {
 		if (p->looks[i].op != 0 && p->looks[i].op == op)
 			return (&p->looks[i]);
 	}

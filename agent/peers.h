@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * peers - reads what live claims say of their hosts' clocks: lists the claims
- * and reads the marks of up to 32 of them (at random where there are more),
- * pipelined, once per call.  A later issue reads the auditor's summary behind
- * the same interface.
+ * and reads the marks of up to 32 of them (at random where there are more; of
+ * those that make no sense another one in its place), pipelined, once per
+ * call.  A later issue reads the auditor's summary behind the same interface.
  */
 #ifndef PEERS_H
 #define PEERS_H
 
+#include "foreign.h"
 #include "skew.h"
 #include "zk.h"
 
@@ -27,12 +28,13 @@ typedef void peers_fn(void *arg, const struct peers_result *r);
 
 /*
  * Calls fn once, from peers_reply(), unless peers_cancel() comes first; after
- * fn, and in it, the reader is gone.  NULL: not connected.
+ * fn, and in it, the reader is gone.  What makes no sense is told.  NULL: not
+ * connected.
  */
 struct peers *peers_start(struct zk *zk, const char *workers_path,
     const char *marks_path, const struct contract *k, const char *own_claim,
-    const uint8_t own_boot_id[UUID_BYTES], uint64_t random, peers_fn *fn,
-    void *arg);
+    const uint8_t own_boot_id[UUID_BYTES], uint64_t random,
+    struct foreign *foreign, peers_fn *fn, void *arg);
 
 /* Offers a ZK_REPLY; true if it was the reader's. */
 bool peers_reply(struct peers *p, const struct zk_event *ev);

@@ -15,7 +15,9 @@
 #include "sweep.h"
 
 #define IN_FLIGHT 64
-#define MARK_GARBLED INT64_MAX /* never chosen before a readable one */
+#define MARK_GARBLED INT64_MAX /* never chosen, as nobody can go by it */
+#define MARKS_PATH_MAX 256
+#define MARK_PATH_MAX (MARKS_PATH_MAX + 32)
 
 struct read {
 	uint64_t op;
@@ -24,9 +26,10 @@ struct read {
 
 struct sweep {
 	struct zk *zk;
-	char marks[256];
+	char marks[MARKS_PATH_MAX];
 	struct contract k;
 	uint64_t *scratch;
+	struct foreign *foreign;
 	sweep_fn *fn;
 	void *arg;
 	uint64_t claims_op, marks_op;
@@ -40,7 +43,8 @@ struct sweep {
 
 struct sweep *
 sweep_start(struct zk *zk, const char *workers, const char *marks,
-    const struct contract *k, uint64_t *scratch, sweep_fn *fn, void *arg)
+    const struct contract *k, uint64_t *scratch, struct foreign *foreign,
+    sweep_fn *fn, void *arg)
 {
 	struct sweep *s = calloc(1, sizeof(*s));
 
@@ -49,6 +53,7 @@ sweep_start(struct zk *zk, const char *workers, const char *marks,
 	s->zk = zk;
 	s->k = *k;
 	s->scratch = scratch;
+	s->foreign = foreign;
 	s->fn = fn;
 	s->arg = arg;
 	(void)snprintf(s->marks, sizeof(s->marks), "%s", marks);
@@ -92,11 +97,9 @@ make_rows(struct sweep *s, const struct zk_event *ev)
 	if (s->rows == NULL || s->marked == NULL)
 		return (false);
 	for (size_t i = 0; i < ev->nnames; i++) {
-		char *end;
-		uint64_t worker = strtoull(ev->names[i], &end, 10);
+		uint64_t worker = mark_name_worker(ev->names[i], &s->k);
 
-		if (*end == '\0' && end != ev->names[i] &&
-		    worker >= s->k.worker_first && worker <= s->k.worker_last)
+		if (worker != NO_WORKER)
 			s->marked[worker - s->k.worker_first] = 1;
 	}
 	for (uint64_t i = 0; i < usable && at < n; i++) {
@@ -110,11 +113,18 @@ make_rows(struct sweep *s, const struct zk_event *ev)
 	return (true);
 }
 
+static void
+mark_path(const struct sweep *s, size_t row, char path[MARK_PATH_MAX])
+{
+	(void)snprintf(path, MARK_PATH_MAX, "%s/%04" PRIu64, s->marks,
+	    s->rows[row].worker);
+}
+
 /* False: the connection went, and the sweep with it. */
 static bool
 read_on(struct sweep *s)
 {
-	char path[sizeof(s->marks) + 32];
+	char path[MARK_PATH_MAX];
 
 	while (s->nreads < IN_FLIGHT && s->next < s->result.nrows) {
 		size_t row = s->next++;
@@ -122,8 +132,7 @@ read_on(struct sweep *s)
 
 		if (!s->marked[row])
 			continue;
-		(void)snprintf(path, sizeof(path), "%s/%04" PRIu64, s->marks,
-		    s->rows[row].worker);
+		mark_path(s, row, path);
 		op = zk_get(s->zk, path, false);
 		if (op == 0)
 			return (false);
@@ -135,18 +144,25 @@ read_on(struct sweep *s)
 static enum claim_rc
 take_mark(struct sweep *s, size_t row, const struct zk_event *ev)
 {
+	struct doc_error err;
+	char path[MARK_PATH_MAX];
 	struct mark mark;
 
 	if (ev->rc == ZK_NONODE) {
 		s->rows[row].ceiling = NO_TICK;
 		return (RC_OK);
 	}
-	if (ev->rc != ZK_OK)
+	if (ev->rc != ZK_OK && ev->rc != ZK_NOAUTH)
 		return (ev->rc == ZK_UNKNOWN ? RC_UNKNOWN : RC_REFUSED);
-	s->rows[row].ceiling =
-	    mark_parse(ev->data, ev->length, &mark, NULL, NULL) == 0
-		? mark.ceiling
-		: MARK_GARBLED;
+	mark_path(s, row, path);
+	if (ev->rc == ZK_OK &&
+	    mark_parse(ev->data, ev->length, &mark, NULL, &err) == 0) {
+		s->rows[row].ceiling = mark.ceiling;
+		foreign_mended(s->foreign, path);
+	} else {
+		s->rows[row].ceiling = MARK_GARBLED;
+		foreign_tell_reply(s->foreign, path, ev, &err);
+	}
 	return (RC_OK);
 }
 

@@ -7,6 +7,7 @@
 #define SWEEP_H
 
 #include "claim.h"
+#include "foreign.h"
 #include "zk.h"
 
 struct sweep;
@@ -23,11 +24,12 @@ typedef void sweep_fn(void *arg, const struct sweep_result *r);
 
 /*
  * Starts; fn is called once unless sweep_cancel() comes first.  workers and
- * marks are the parents' paths; scratch holds WORKERS_MAX bits.  NULL: not
- * connected, or out of memory.
+ * marks are the parents' paths; scratch holds WORKERS_MAX bits; marks that
+ * make no sense are told.  NULL: not connected, or out of memory.
  */
 struct sweep *sweep_start(struct zk *zk, const char *workers, const char *marks,
-    const struct contract *k, uint64_t *scratch, sweep_fn *fn, void *arg);
+    const struct contract *k, uint64_t *scratch, struct foreign *foreign,
+    sweep_fn *fn, void *arg);
 
 /* Offers a ZK_REPLY; true if it was the sweep's. */
 bool sweep_reply(struct sweep *s, const struct zk_event *ev);

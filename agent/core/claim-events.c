@@ -115,7 +115,7 @@ on_way(struct claim *c, struct claim_now now, const struct claim_result *r)
 	case OP_GET_MARK:
 		if (c->state == CLAIM_READING)
 			claim_on_mark(c, now, r);
-		else
+		else if (!claim_take_denied(c, now, r))
 			claim_on_take(c, now, claim_mark_news(c, now, lane, r));
 		break;
 	case OP_STAT_MARKS:
@@ -123,7 +123,8 @@ on_way(struct claim *c, struct claim_now now, const struct claim_result *r)
 		break;
 	case OP_CREATE_MARK:
 	case OP_SET_MARK:
-		claim_on_take(c, now, claim_mark_news(c, now, lane, r));
+		if (!claim_take_denied(c, now, r))
+			claim_on_take(c, now, claim_mark_news(c, now, lane, r));
 		break;
 	case OP_SWEEP:
 		claim_on_sweep(c, now, r);

@@ -22,6 +22,7 @@ outcome_of(enum claim_rc rc)
 	case RC_BADVERSION:
 		return (WROTE_BADVERSION);
 	case RC_GARBLED:
+	case RC_DENIED: /* nor can it be told from one that did not come back */
 	case RC_REFUSED:
 	case RC_UNKNOWN:
 		return (WROTE_UNKNOWN);

@@ -195,6 +195,7 @@ claim_on_create(
 		/* FALLTHROUGH */
 	case RC_BADVERSION:
 	case RC_GARBLED:
+	case RC_DENIED:
 	case RC_REFUSED:
 		c->attempt[0] = '\0';
 		claim_enter(c, CLAIM_SETTLING, "the claim's creation failed");

@@ -81,6 +81,9 @@ void claim_on_said(struct claim *c, const struct claim_result *r);
 /* Gives the ID of the own node up and walks on. */
 void claim_walk_on(struct claim *c, struct claim_now now, const char *cause);
 
+/* Its mark may not be written: not chosen while there are others. */
+void claim_remember_denied(struct claim *c, uint64_t worker);
+
 /* The reply to OP_SWEEP. */
 void claim_on_sweep(
     struct claim *c, struct claim_now now, const struct claim_result *r);
@@ -99,6 +102,10 @@ void claim_on_mark(
 
 /* ... to OP_STAT_MARKS. */
 void claim_on_count(
+    struct claim *c, struct claim_now now, const struct claim_result *r);
+
+/* Was it that the mark to be taken over is denied?  Then walks on. */
+bool claim_take_denied(
     struct claim *c, struct claim_now now, const struct claim_result *r);
 
 /* What a write of the take-over, or the look after it, has said. */

@@ -81,8 +81,10 @@ claim_on_mark(
 			claim_enter(c, CLAIM_COUNTING, "no mark");
 		return;
 	}
-	if (r->rc == RC_GARBLED) {
-		claim_walk_on(c, now, "the mark makes no sense");
+	if (r->rc == RC_GARBLED || r->rc == RC_DENIED) {
+		claim_walk_on(c, now,
+		    r->rc == RC_GARBLED ? "the mark makes no sense"
+					: "the mark may not be read");
 		return;
 	}
 	if (r->rc != RC_OK) {
@@ -162,6 +164,23 @@ claim_on_count(
 	c->has_own = true;
 	c->made = true;
 	claim_enter(c, CLAIM_TAKING, "creates the mark");
+}
+
+/*
+ * A mark that was read may not be written, or read again: another ID has one
+ * that may.  Not so of a mark that this agent made: it may have to be raised
+ * before anybody goes by it.
+ */
+bool
+claim_take_denied(
+    struct claim *c, struct claim_now now, const struct claim_result *r)
+{
+	if (r->rc != RC_DENIED || c->state != CLAIM_TAKING || c->own.owned ||
+	    c->seen != c->own.worker)
+		return (false);
+	claim_remember_denied(c, c->own.worker);
+	claim_walk_on(c, now, "the mark may not be written");
+	return (true);
 }
 
 /* What a write of the take-over, or the look after it, has said. */

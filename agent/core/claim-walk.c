@@ -55,6 +55,27 @@ claim_mark_taken(const struct contract *k, const char *const *names, size_t n,
 	return (taken);
 }
 
+void
+claim_remember_denied(struct claim *c, uint64_t worker)
+{
+	if (c->ndenied == CLAIM_DENIED) {
+		memmove(c->denied, c->denied + 1,
+		    sizeof(c->denied) - sizeof(c->denied[0]));
+		c->ndenied--;
+	}
+	c->denied[c->ndenied++] = worker;
+}
+
+static bool
+is_denied(const struct claim *c, uint64_t worker)
+{
+	for (unsigned i = 0; i < c->ndenied; i++) {
+		if (c->denied[i] == worker)
+			return (true);
+	}
+	return (false);
+}
+
 /* What a free ID's mark stands at, as far as that can be known; or never. */
 static int64_t
 row_ceiling(const struct claim *c, struct claim_now now,
@@ -62,6 +83,8 @@ row_ceiling(const struct claim *c, struct claim_now now,
 {
 	int64_t ceiling = r->rows[i].ceiling;
 
+	if (is_denied(c, r->rows[i].worker))
+		return (INT64_MAX);
 	if (ceiling != NO_TICK)
 		return (ceiling);
 	if (claim_is_gone(c, r->rows[i].worker))
@@ -122,6 +145,7 @@ claim_on_sweep(
 	}
 	choose_row(c, now, r, lowest, limit);
 	if (c->want == NO_WORKER) {
+		c->ndenied = 0; /* the next time they may be allowed */
 		claim_enter(c, CLAIM_FULL, "no worker ID is free");
 		c->way.wait =
 		    claim_back_off(c, now.boot, c->rounds++, 2000, 30000);

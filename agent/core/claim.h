@@ -18,6 +18,7 @@
 
 #define CLAIM_GHOSTS 8
 #define CLAIM_GONE 32 /* deleted marks remembered */
+#define CLAIM_DENIED 8 /* marks that may not be written */
 #define CLAIM_WALK_MAX 8 /* IDs given up before the claims are swept */
 
 enum claim_state {
@@ -70,7 +71,8 @@ enum claim_rc {
 	RC_NODEEXISTS,
 	RC_BADVERSION,
 	RC_GARBLED, /* read, but its data makes no sense */
-	RC_REFUSED, /* definitely not done: access, not connected, ... */
+	RC_DENIED, /* definitely not done: the node's access list */
+	RC_REFUSED, /* definitely not done: not connected, ... */
 	RC_UNKNOWN, /* may or may not have been done */
 };
 
@@ -203,6 +205,8 @@ struct claim {
 	uint64_t seen; /* worker ID of the mark that was read last */
 	uint64_t gone[CLAIM_GONE]; /* marks seen, then deleted: never made */
 	unsigned ngone;
+	uint64_t denied[CLAIM_DENIED]; /* not chosen while there are others */
+	unsigned ndenied;
 	bool yields; /* an older claim wants the ID: only the mark keeps it */
 	bool long_window; /* the first, short window has been confirmed */
 	mono_t renew_at;

@@ -163,3 +163,18 @@ claim_name_worker(const struct claim_name *n, const struct contract *k)
 		return (NO_WORKER);
 	return (n->wanted);
 }
+
+uint64_t
+mark_name_worker(const char *name, const struct contract *k)
+{
+	size_t digits = strlen(name);
+	uint64_t worker;
+
+	if (digits < WORKER_DIGITS_MIN || !scan_decimal(name, digits, &worker))
+		return (NO_WORKER);
+	if (digits > WORKER_DIGITS_MIN && name[0] == '0')
+		return (NO_WORKER);
+	if (worker < k->worker_first || worker > k->worker_last)
+		return (NO_WORKER);
+	return (worker);
+}

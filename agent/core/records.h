@@ -79,6 +79,9 @@ bool claim_name_parse(const char *name, struct claim_name *out);
 uint64_t claim_name_worker(
     const struct claim_name *n, const struct contract *k);
 
+/* "0017": the worker ID whose mark has that name; NO_WORKER: nobody's. */
+uint64_t mark_name_worker(const char *name, const struct contract *k);
+
 void uuid_format(const uint8_t uuid[UUID_BYTES], char out[UUID_TEXT_MAX]);
 bool uuid_parse(const char *text, uint8_t out[UUID_BYTES]);
 

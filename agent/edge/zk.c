@@ -9,6 +9,7 @@
 #include <arpa/inet.h>
 #include <assert.h>
 #include <errno.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -19,6 +20,7 @@
 
 #include <zookeeper/zookeeper.h>
 
+#include "doc.h"
 #include "log.h"
 #include "mailbox.h"
 #include "resolve.h"
@@ -28,6 +30,7 @@
 
 #define PATH_MAX_BYTES 1000
 #define DATA_MAX_BYTES (512 * 1024) /* the server takes one megabyte */
+#define LARGE_BYTES (128 * 1024)
 #define CLIENT_STACK_BYTES (256 * 1024)
 #define CLIENT_LINES_MAX 10 /* a second, before it has to wait */
 #define CLIENT_PAUSE_MS 100
@@ -99,6 +102,7 @@ copy_stat(struct mail *m, const struct Stat *stat)
 	m->stat.version = stat->version;
 	m->stat.cversion = stat->cversion;
 	m->stat.num_children = stat->numChildren;
+	m->stat.data_length = stat->dataLength;
 }
 
 /* Text or data, and a NUL behind it. */
@@ -199,8 +203,11 @@ on_data(int rc, const char *value, int length, const struct Stat *stat,
 
 	begin_reply(&m, rc, data);
 	copy_stat(&m, stat);
-	if (rc == ZOK && value != NULL && length > 0)
-		copy_bytes(&m, value, (size_t)length);
+	if (rc == ZOK && value != NULL && length > 0) {
+		if (length <= DOC_SIZE_MAX)
+			copy_bytes(&m, value, (size_t)length);
+		m.length = (size_t)length;
+	}
 	m.body_kind = BODY_DATA;
 	post(m.slot->h, &m);
 }
@@ -505,6 +512,9 @@ handle_open(const char *connect, int session_ms, struct mailbox *box,
 
 	if (h == NULL)
 		return (NULL);
+	/* So that a reply of megabytes goes back to the system when freed,
+	 * instead of setting a new measure for what is kept. */
+	(void)mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);
 	zoo_set_debug_level(ZOO_LOG_LEVEL_WARN);
 	zoo_deterministic_conn_order(1); /* servers.c has shuffled */
 	h->zh = init_client(connect, session_ms, h);

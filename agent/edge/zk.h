@@ -33,6 +33,7 @@ struct zk_stat {
 	int64_t mtime_ms;
 	int64_t ephemeral_owner;
 	int32_t version, cversion, num_children;
+	int32_t data_length; /* bytes */
 };
 
 enum zk_event_kind {
@@ -50,7 +51,9 @@ struct zk_event {
 	int code; /* the client's own number, for the log */
 	struct zk_stat stat;
 	const char *path; /* ZK_WATCH; ZK_REPLY of a create: the node's path */
-	const char *data; /* of a get: not NUL-terminated; NULL if empty */
+	/* Of a get: not NUL-terminated; NULL if empty, or if larger than any
+	 * document of ours: then only its length is told. */
+	const char *data;
 	size_t length;
 	const char *const *names; /* of a list */
 	size_t nnames;

@@ -47,6 +47,7 @@ bool
 census_open(struct census *c, const struct contract *k,
     const char *const *names, size_t n)
 {
+	struct odd_names others = { .n = 0 };
 	size_t rows = 0;
 
 	*c = (struct census){ .k = k };
@@ -60,11 +61,15 @@ census_open(struct census *c, const struct contract *k,
 		uint64_t worker;
 
 		if (strlen(names[i]) >= CLAIM_NAME_MAX ||
-		    !claim_name_parse(names[i], &name))
+		    !claim_name_parse(names[i], &name)) {
+			odd_take_name(&others, names[i]);
 			continue;
+		}
 		worker = claim_name_worker(&name, k);
-		if (worker == NO_WORKER)
+		if (worker == NO_WORKER) {
+			odd_take_name(&others, names[i]);
 			continue;
+		}
 		c->rows[rows].worker = worker;
 		memcpy(c->rows[rows].claim, names[i], strlen(names[i]) + 1);
 		rows++;
@@ -73,6 +78,7 @@ census_open(struct census *c, const struct contract *k,
 	c->fleet.nrows = rows;
 	qsort(c->rows, rows, sizeof(*c->rows), compare_rows);
 	find_doubles(c);
+	odd_add_names(&c->odd, &others, "no claim of this realm");
 	return (true);
 }
 
@@ -117,9 +123,58 @@ void
 census_add_claim(struct census *c, size_t i, const char *text, size_t length)
 {
 	struct agent_status st;
+	struct doc_error err;
 
-	if (claim_doc_parse(text, length, &st, NULL) == 0)
+	if (claim_doc_parse(text, length, &st, &err) == 0)
 		set_status(c, i, &st);
+	else
+		odd_add(&c->odd, "garbled_node", c->rows[i].worker, "claim",
+		    c->rows[i].claim, err.text);
+}
+
+void
+census_add_denied_claim(struct census *c, size_t i)
+{
+	odd_add(&c->odd, "denied_node", c->rows[i].worker, "claim",
+	    c->rows[i].claim, "not allowed (its access list)");
+}
+
+static void
+add_odd_mark(
+    struct census *c, const char *kind, uint64_t worker, const char *fault)
+{
+	char name[24];
+
+	(void)snprintf(name, sizeof(name), "%04" PRIu64, worker);
+	odd_add(&c->odd, kind, worker, "mark", name, fault);
+}
+
+void
+census_add_denied_mark(struct census *c, uint64_t worker)
+{
+	add_odd_mark(c, "denied_node", worker, "not allowed (its access list)");
+}
+
+void
+census_add_idle_mark(
+    struct census *c, uint64_t worker, const char *text, size_t length)
+{
+	struct doc_error err;
+	struct mark m;
+
+	if (mark_parse(text, length, &m, NULL, &err) != 0)
+		add_odd_mark(c, "garbled_node", worker, err.text);
+}
+
+void
+census_add_mark_names(struct census *c, const char *const *names, size_t n)
+{
+	struct odd_names others = { .n = 0 };
+
+	for (size_t i = 0; i < n; i++)
+		if (mark_name_worker(names[i], c->k) == NO_WORKER)
+			odd_take_name(&others, names[i]);
+	odd_add_names(&c->odd, &others, "no mark of this realm");
 }
 
 void
@@ -128,11 +183,16 @@ census_add_mark(
 {
 	struct fleet_row *r = &c->rows[i];
 	struct agent_status st;
+	struct doc_error err;
 	struct mark m;
 
+	if (mark_parse(text, length, &m, &st, &err) != 0) {
+		if (!c->doubles[i]) /* it is the mark of both */
+			add_odd_mark(c, "garbled_node", r->worker, err.text);
+		return;
+	}
 	/* a mark that names another claim says nothing of this one */
-	if (mark_parse(text, length, &m, &st, NULL) != 0 ||
-	    strcmp(m.owner, r->claim) != 0)
+	if (strcmp(m.owner, r->claim) != 0)
 		return;
 	r->has_mark = true;
 	r->mark_lead_ms =
@@ -276,12 +336,22 @@ judge_clocks(struct census *c)
 	    "the clocks are %" PRId64 " ms apart", c->fleet.spread_ms);
 }
 
+static void
+add_odd(struct census *c)
+{
+	size_t n = c->odd.n + (c->odd.more > 0 ? 1 : 0);
+
+	memcpy(
+	    c->alerts + c->fleet.nalerts, c->odd.alert, n * sizeof(*c->alerts));
+	c->fleet.nalerts += n;
+}
+
 bool
 census_judge(struct census *c, const struct contract *k)
 {
 	uint64_t usable = k->worker_last - k->worker_first + 1;
 
-	c->alerts = calloc(c->fleet.nrows + 2, sizeof(*c->alerts));
+	c->alerts = calloc(c->fleet.nrows + 2 + ODD_MAX, sizeof(*c->alerts));
 	if (c->alerts == NULL)
 		return (false);
 	c->fleet.alerts = c->alerts;
@@ -290,5 +360,6 @@ census_judge(struct census *c, const struct contract *k)
 	judge_workers(c, usable);
 	judge_doubles(c);
 	judge_clocks(c);
+	add_odd(c);
 	return (true);
 }

@@ -8,6 +8,7 @@
 
 #include "fleet.h"
 #include "mark.h"
+#include "odd.h"
 
 #define CENSUS_SPREAD_MS 500 /* clocks further apart are an alert */
 
@@ -21,6 +22,7 @@ struct census {
 	struct fleet_row *rows; /* by worker, then by claim */
 	struct census_clock *clocks; /* of the rows */
 	struct fleet_alert *alerts;
+	struct odd odd; /* nodes that make no sense */
 	bool *doubles; /* row i is a younger claim of a worker ID taken */
 	const struct contract *k;
 };
@@ -35,6 +37,18 @@ void census_add_claim(
     struct census *c, size_t row, const char *text, size_t length);
 void census_add_mark(struct census *c, size_t row, const char *text,
     size_t length, int64_t now_ms);
+
+/* A claim that may not be read, or the mark of any worker ID. */
+void census_add_denied_claim(struct census *c, size_t row);
+void census_add_denied_mark(struct census *c, uint64_t worker);
+
+/* A mark whose worker ID nobody claims. */
+void census_add_idle_mark(
+    struct census *c, uint64_t worker, const char *text, size_t length);
+
+/* What stands beside the marks. */
+void census_add_mark_names(
+    struct census *c, const char *const *names, size_t n);
 
 /* Drops rows whose worker is NO_WORKER: claims that went away. */
 void census_drop_gone(struct census *c);

@@ -9,6 +9,7 @@
 #include "tree.h"
 
 #define AGAIN_MS 700 /* between the two looks at a double claim */
+#define IDLE_MAX 4096 /* marks without a claim that are looked at */
 
 struct fleet_options {
 	struct tree_options tree;
@@ -45,6 +46,7 @@ struct reading {
 	const struct tree *t;
 	const struct contract *k;
 	struct census *census;
+	uint64_t *idle; /* worker IDs with a mark and without a claim */
 	int status;
 };
 
@@ -66,13 +68,17 @@ mark_path(void *arg, size_t i, char *buf, size_t size)
 	    r->k->generation_text, r->census->rows[i].worker);
 }
 
-/* A claim that went away meanwhile, or has no mark yet, is no failure. */
+/*
+ * A claim that went away meanwhile, or has no mark yet, is no failure; nor is
+ * one that may not be read.
+ */
 static bool
 has_data(struct reading *r, const struct zkcall_reply *reply)
 {
 	if (reply->rc == ZK_OK)
 		return (true);
-	if (reply->rc != ZK_NONODE && r->status == CMD_DONE)
+	if (reply->rc != ZK_NONODE && reply->rc != ZK_NOAUTH &&
+	    r->status == CMD_DONE)
 		r->status = tree_fail(r->t, "claims and marks", reply);
 	return (false);
 }
@@ -84,6 +90,8 @@ got_claim(void *arg, size_t i, const struct zkcall_reply *reply)
 
 	if (has_data(r, reply))
 		census_add_claim(r->census, i, reply->data, reply->length);
+	else if (reply->rc == ZK_NOAUTH)
+		census_add_denied_claim(r->census, i);
 	else
 		r->census->rows[i].worker = NO_WORKER;
 }
@@ -96,20 +104,93 @@ got_mark(void *arg, size_t i, const struct zkcall_reply *reply)
 	if (has_data(r, reply))
 		census_add_mark(
 		    r->census, i, reply->data, reply->length, cmd_wall_ms());
+	else if (reply->rc == ZK_NOAUTH && !r->census->doubles[i])
+		census_add_denied_mark(r->census, r->census->rows[i].worker);
+}
+
+static void
+idle_path(void *arg, size_t i, char *buf, size_t size)
+{
+	const struct reading *r = arg;
+
+	(void)snprintf(buf, size, "/firn/%s/marks.%s/%04" PRIu64, r->t->realm,
+	    r->k->generation_text, r->idle[i]);
+}
+
+static void
+got_idle(void *arg, size_t i, const struct zkcall_reply *reply)
+{
+	struct reading *r = arg;
+
+	if (has_data(r, reply))
+		census_add_idle_mark(
+		    r->census, r->idle[i], reply->data, reply->length);
+	else if (reply->rc == ZK_NOAUTH)
+		census_add_denied_mark(r->census, r->idle[i]);
 }
 
 static int
-read_many(struct reading *r,
+read_many(struct reading *r, size_t n,
     void (*path)(void *arg, size_t i, char *buf, size_t size),
     void (*got)(void *arg, size_t i, const struct zkcall_reply *r))
 {
-	enum zk_rc rc =
-	    zkcall_get_many(r->t->z, r->census->fleet.nrows, path, got, r);
+	enum zk_rc rc = zkcall_get_many(r->t->z, n, path, got, r);
 	struct zkcall_reply failed = { .rc = rc };
 
 	if (rc != ZK_OK)
 		return (tree_fail(r->t, "claims and marks", &failed));
 	return (r->status);
+}
+
+static bool
+is_claimed(const struct census *c, uint64_t worker)
+{
+	size_t low = 0, high = c->fleet.nrows;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (c->rows[middle].worker == worker)
+			return (true);
+		if (c->rows[middle].worker < worker)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return (false);
+}
+
+/*
+ * A mark that nobody can read takes its worker ID away from all: it is told
+ * although nobody claims the ID.  Not of tens of thousands, though.
+ */
+static int
+look_at_idle(struct reading *r)
+{
+	struct zkcall_reply marks;
+	char path[TREE_PATH_MAX];
+	size_t n = 0;
+	int status = CMD_DONE;
+
+	tree_parent_path(r->t, r->k, "marks", path);
+	if (zkcall_list(r->t->z, path, &marks) != ZK_OK)
+		status = tree_fail(r->t, path, &marks);
+	else if ((r->idle = calloc(marks.nnames + 1, sizeof(*r->idle))) == NULL)
+		status = cmd_fail(CMD_FAILED, spec.name, "out of memory");
+	if (status == CMD_DONE)
+		census_add_mark_names(
+		    r->census, (const char *const *)marks.names, marks.nnames);
+	for (size_t i = 0; status == CMD_DONE && i < marks.nnames; i++) {
+		uint64_t worker = mark_name_worker(marks.names[i], r->k);
+
+		if (worker != NO_WORKER && !is_claimed(r->census, worker))
+			r->idle[n++] = worker;
+	}
+	if (status == CMD_DONE && n <= IDLE_MAX)
+		status = read_many(r, n, idle_path, got_idle);
+	free(r->idle);
+	zkcall_reply_free(&marks);
+	return (status);
 }
 
 static int
@@ -132,11 +213,15 @@ look(const struct tree *t, const struct contract *k, struct census *census)
 		     claims.nnames))
 		status = cmd_fail(CMD_FAILED, spec.name, "out of memory");
 	else
-		status = read_many(&r, claim_path, got_claim);
+		status =
+		    read_many(&r, census->fleet.nrows, claim_path, got_claim);
 	if (status == CMD_DONE) {
 		census_drop_gone(census);
-		status = read_many(&r, mark_path, got_mark);
+		status =
+		    read_many(&r, census->fleet.nrows, mark_path, got_mark);
 	}
+	if (status == CMD_DONE)
+		status = look_at_idle(&r);
 	zkcall_reply_free(&claims);
 	return (status);
 }

@@ -330,7 +330,8 @@ tree_write(const struct tree *t, const struct contract *k, int32_t version,
 struct marks {
 	const struct tree *t;
 	const struct contract *k;
-	const struct zkcall_reply *list;
+	char **names;
+	size_t nnames;
 	int64_t highest_ms;
 	int status;
 };
@@ -341,7 +342,7 @@ marks_path(void *arg, size_t i, char *buf, size_t size)
 	const struct marks *m = arg;
 
 	(void)snprintf(buf, size, "/firn/%s/marks.%s/%s", m->t->realm,
-	    m->k->generation_text, m->list->names[i]);
+	    m->k->generation_text, m->names[i]);
 }
 
 static void
@@ -361,12 +362,35 @@ marks_got(void *arg, size_t i, const struct zkcall_reply *r)
 	}
 	if (mark_parse(r->data, r->length, &mark, NULL, &err) != 0) {
 		cmd_say(m->t->command, "mark %s makes no sense: %s",
-		    m->list->names[i], err.text);
+		    m->names[i], err.text);
 		return;
 	}
 	ms = layout_tick_start_ms(&m->k->layout, mark.ceiling);
 	if (ms > m->highest_ms)
 		m->highest_ms = ms;
+}
+
+/* Leaves out what others put beside the marks. */
+static void
+pick_marks(struct marks *m, struct zkcall_reply *list)
+{
+	size_t others = 0;
+
+	m->names = list->names;
+	for (size_t i = 0; i < list->nnames; i++) {
+		char *name = list->names[i];
+
+		if (mark_name_worker(name, m->k) == NO_WORKER) {
+			others++;
+			continue;
+		}
+		list->names[i] = list->names[m->nnames];
+		list->names[m->nnames++] = name;
+	}
+	if (others > 0)
+		cmd_say(m->t->command,
+		    "%zu node%s beside the marks: passed over", others,
+		    others == 1 ? "" : "s");
 }
 
 int
@@ -375,17 +399,19 @@ tree_highest_mark(
 {
 	char path[TREE_PATH_MAX];
 	struct zkcall_reply list;
-	struct marks m = { .t = t, .k = k, .list = &list, .status = CMD_DONE };
+	struct marks m = { .t = t, .k = k, .status = CMD_DONE };
 
 	tree_parent_path(t, k, "marks", path);
-	if (zkcall_list(t->z, path, &list) == ZK_NONODE) {
+	if (zkcall_list(t->z, path, &list) == ZK_OK)
+		pick_marks(&m, &list);
+	if (list.rc == ZK_NONODE) {
 		/* Somebody deleted it: what it said is not known any more. */
 		(void)fprintf(stderr,
 		    "firn: %s is missing: goes by the clocks alone\n", path);
 	} else if (list.rc != ZK_OK) {
 		m.status = tree_fail(t, path, &list);
-	} else if (zkcall_get_many(
-		       t->z, list.nnames, marks_path, marks_got, &m) != ZK_OK) {
+	} else if (zkcall_get_many(t->z, m.nnames, marks_path, marks_got, &m) !=
+		   ZK_OK) {
 		struct zkcall_reply r = { .rc = ZK_UNKNOWN };
 
 		m.status = tree_fail(t, path, &r);

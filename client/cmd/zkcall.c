@@ -84,13 +84,15 @@ copy_names(struct zkcall_reply *r, const struct zk_event *ev)
 static bool
 copy_data(struct zkcall_reply *r, const struct zk_event *ev)
 {
-	r->data = malloc(ev->length + 1);
+	size_t there = ev->data != NULL ? ev->length : 0;
+
+	r->data = malloc(there + 1);
 	if (r->data == NULL)
 		return (false);
-	if (ev->length > 0 && ev->data != NULL)
-		memcpy(r->data, ev->data, ev->length);
-	r->length = ev->data == NULL ? 0 : ev->length;
-	r->data[r->length] = '\0';
+	if (there > 0)
+		memcpy(r->data, ev->data, there);
+	r->data[there] = '\0';
+	r->length = ev->length;
 	return (true);
 }
 

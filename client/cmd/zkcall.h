@@ -18,7 +18,7 @@ struct zkcall_reply {
 	int code; /* the client's own number */
 	struct zk_stat stat;
 	char *data; /* of a get; a NUL follows; never NULL if ZK_OK */
-	size_t length;
+	size_t length; /* above DOC_SIZE_MAX: data is empty all the same */
 	char **names; /* of a list */
 	size_t nnames;
 };

@@ -54,11 +54,11 @@ class Lab:
 
     # -- ZooKeeper --------------------------------------------------------
 
-    def own_server(self, tick=1000, offset=None):
+    def own_server(self, tick=1000, offset=None, java=()):
         """A server that the test may harm; realms go there from now on.
         With an offset it has a wall clock of its own."""
         server = zoo.Server('%s/zk%d' % (self.dir, len(self.servers)),
-                            tick=tick)
+                            tick=tick, java=java)
         self.servers.append(server)
         if offset is not None:
             self.give_clock(server, offset)

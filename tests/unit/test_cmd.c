@@ -456,8 +456,100 @@ test_rows(void **state)
 	assert_true(c.fleet.free_workers == 62);
 	assert_true(c.fleet.spread_ms == 2);
 	assert_true(c.fleet.mean_offset_ms == 1);
-	assert_int_equal(c.fleet.nalerts, 0);
+	/* nothing but the two names that are no claims */
+	assert_int_equal(c.fleet.nalerts, 2);
+	assert_string_equal(
+	    c.alerts[0].text, "node lost+found: no claim of this realm");
+	assert_non_null(strstr(c.alerts[1].text, names[3]));
 	assert_false(fleet_is_critical(&c.fleet));
+	census_close(&c);
+}
+
+/* Each node that makes no sense is one alert, and the rest is shown. */
+static void
+test_odd(void **state)
+{
+	static const char *const names[] = {
+		UUID_A "-w-0000000001",
+		UUID_B "-w-0000000002",
+		UUID_A "-w-0000000003",
+		UUID_B "-w-0000000067", /* 3 again */
+		"b\033[31m",
+	};
+	static const char *const marks[] = { "0001", "0003", "0007", "7",
+		"00007", "9999", "x" };
+	static const char *const texts[] = {
+		"node b?[31m: no claim of this realm",
+		"claim " UUID_A "-w-0000000001: line 1, column 1: a value "
+		"should stand here",
+		"claim " UUID_B "-w-0000000002: not allowed (its access list)",
+		"mark 0001: ceiling_tick: must be a whole number from "
+		"-4611686018427387903 to 4611686018427387903",
+		"mark 0002: not allowed (its access list)",
+		"mark 0003: it is empty",
+		"mark 0007: 1048000 bytes are too many: at most 65536",
+		"node 7: no mark of this realm",
+		"node 00007: no mark of this realm",
+		"node 9999: no mark of this realm",
+		"node x: no mark of this realm",
+	};
+	static const char high[] = "{\"ceiling_tick\":9223372036854775808,"
+				   "\"owner\":\"a\",\"tag\":\"\"}";
+	struct contract k = contract_of(6);
+	struct agent_status good = status_of("serving", "a", 0);
+	struct census c;
+
+	(void)state;
+	assert_true(census_open(&c, &k, names, 5));
+	assert_int_equal(c.fleet.nrows, 4);
+	census_add_claim(&c, 0, "not json", 8);
+	census_add_denied_claim(&c, 1);
+	add_claim(&c, 2, &good);
+	add_claim(&c, 3, &good);
+	census_add_mark(&c, 0, high, sizeof(high) - 1, NOW_MS);
+	census_add_denied_mark(&c, 2);
+	census_add_mark(&c, 2, "", 0, NOW_MS);
+	census_add_mark(&c, 3, "", 0, NOW_MS); /* the same mark */
+	census_add_idle_mark(&c, 7, "", 1048000);
+	census_add_mark_names(&c, marks, 7);
+	c.doubles[3] = false; /* not what this is about */
+	assert_true(census_judge(&c, &k));
+	assert_int_equal(c.fleet.nalerts, sizeof(texts) / sizeof(texts[0]));
+	for (size_t i = 0; i < c.fleet.nalerts; i++) {
+		assert_string_equal(c.alerts[i].text, texts[i]);
+		assert_int_equal((int)c.alerts[i].severity, FLEET_WARNING);
+	}
+	assert_string_equal(c.rows[2].state, "serving");
+	assert_false(fleet_is_critical(&c.fleet));
+	census_close(&c);
+}
+
+/* Thousands are a line or a few, not thousands. */
+static void
+test_odd_many(void **state)
+{
+	static char text[300][CLAIM_NAME_MAX];
+	const char *names[300];
+	struct contract k = contract_of(10);
+	struct census c;
+
+	(void)state;
+	for (size_t i = 0; i < 300; i++) {
+		(void)snprintf(text[i], sizeof(text[i]), "other-%zu", i);
+		names[i] = text[i];
+	}
+	assert_true(census_open(&c, &k, names, 300));
+	census_add_mark_names(&c, names, 9);
+	for (uint64_t i = 0; i < 200; i++)
+		census_add_idle_mark(&c, i, "x", 1);
+	assert_true(census_judge(&c, &k));
+	assert_int_equal(c.fleet.nalerts, ODD_MAX);
+	assert_string_equal(c.alerts[0].text,
+	    "300 nodes, such as other-0: no claim of this realm");
+	assert_string_equal(c.alerts[1].text,
+	    "9 nodes, such as other-0: no mark of this realm");
+	assert_string_equal(
+	    c.alerts[ODD_MAX - 1].text, "139 more nodes make no sense");
 	census_close(&c);
 }
 
@@ -619,6 +711,8 @@ main(void)
 		cmocka_unit_test(test_generation),
 		cmocka_unit_test(test_escape),
 		cmocka_unit_test(test_rows),
+		cmocka_unit_test(test_odd),
+		cmocka_unit_test(test_odd_many),
 		cmocka_unit_test(test_garbage),
 		cmocka_unit_test(test_workers_low),
 		cmocka_unit_test(test_doubles),

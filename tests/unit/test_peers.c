@@ -21,18 +21,21 @@
 #define NODES_MAX 300
 #define OPS_MAX 4096
 #define OWN_HOST 999
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 /* ---- ZooKeeper ----------------------------------------------------------- */
 
 struct node {
 	char path[200];
 	char data[MARK_DOC_MAX];
-	size_t length;
+	size_t length; /* above the size of data: it is too large to be told */
+	bool denied;
 };
 
 struct op {
 	char path[200];
 	bool list;
+	bool size_only;
 	bool unknown; /* no reply comes */
 };
 
@@ -47,6 +50,8 @@ struct zk {
 
 static struct zk keeper;
 
+static struct foreign foreign;
+
 static uint64_t
 submit(struct zk *z, const char *path, bool list)
 {
@@ -55,6 +60,7 @@ submit(struct zk *z, const char *path, bool list)
 	assert_true(z->nops < OPS_MAX);
 	(void)snprintf(z->op[z->nops].path, sizeof(z->op[0].path), "%s", path);
 	z->op[z->nops].list = list;
+	z->op[z->nops].size_only = false;
 	z->op[z->nops].unknown = false;
 	return (++z->nops);
 }
@@ -70,6 +76,17 @@ zk_get(struct zk *z, const char *path, bool watch)
 {
 	assert_false(watch);
 	return (submit(z, path, false));
+}
+
+uint64_t
+zk_exists(struct zk *z, const char *path, bool watch)
+{
+	uint64_t op = submit(z, path, false);
+
+	assert_false(watch);
+	if (op != 0)
+		z->op[op - 1].size_only = true;
+	return (op);
 }
 
 /* ---- claims and marks ---------------------------------------------------- */
@@ -120,6 +137,7 @@ add_node(const char *parent, const char *name)
 
 	assert_true(keeper.nnodes <= NODES_MAX);
 	n->length = 0;
+	n->denied = false;
 	(void)snprintf(n->path, sizeof(n->path), "%s/%s", parent, name);
 	return (n);
 }
@@ -226,9 +244,16 @@ reply(struct peers *p, uint64_t op)
 		return (reply_list(p, &ev));
 	else if ((n = find_node(o->path)) == NULL)
 		ev.rc = ZK_NONODE;
+	else if (n->denied && !o->size_only)
+		ev.rc = ZK_NOAUTH;
 	else {
-		ev.data = n->length > 0 ? n->data : NULL;
-		ev.length = n->length;
+		ev.stat.data_length = (int32_t)n->length;
+		if (!o->size_only) {
+			ev.data = n->length > 0 && n->length <= sizeof(n->data)
+				      ? n->data
+				      : NULL;
+			ev.length = n->length;
+		}
 	}
 	return (peers_reply(p, &ev));
 }
@@ -242,7 +267,7 @@ start(struct heard *h, const char *own_claim)
 	host_id(id, OWN_HOST);
 	keeper.nops = keeper.answered = 0;
 	return (peers_start(&keeper, WORKERS, MARKS, &contract, own_claim, id,
-	    4711, on_heard, h));
+	    4711, &foreign, on_heard, h));
 }
 
 /* Answers all, in order; the reader is gone when it has called. */
@@ -270,6 +295,7 @@ set_up(void **state)
 {
 	(void)state;
 	keeper.nnodes = 0;
+	memset(&foreign, 0, sizeof(foreign));
 	keeper.room = OPS_MAX;
 	return (0);
 }
@@ -521,7 +547,7 @@ test_many(void **state)
 
 		keeper.nops = keeper.answered = 0;
 		p = peers_start(&keeper, WORKERS, MARKS, &contract, "", id,
-		    dice_next(&d), on_heard, &h);
+		    dice_next(&d), &foreign, on_heard, &h);
 		answer(p, &h);
 		assert_true(h.good && h.others);
 		assert_int_equal(h.n, PEERS_READ_MAX);
@@ -550,11 +576,164 @@ test_long_paths(void **state)
 	path[0] = '/';
 	path[sizeof(path) - 1] = '\0';
 	keeper.nops = 0;
-	assert_null(peers_start(
-	    &keeper, path, MARKS, &contract, "", id, 1, on_heard, &h));
-	assert_null(peers_start(
-	    &keeper, WORKERS, path, &contract, "", id, 1, on_heard, &h));
+	assert_null(peers_start(&keeper, path, MARKS, &contract, "", id, 1,
+	    &foreign, on_heard, &h));
+	assert_null(peers_start(&keeper, WORKERS, path, &contract, "", id, 1,
+	    &foreign, on_heard, &h));
 	assert_int_equal(keeper.nops, 0);
+}
+
+/* ---- what others left there ---------------------------------------------- */
+
+#define GOOD_AT 7 /* ms that the one good peer is off, of the next tests */
+
+static struct node *
+add_garbage(uint64_t n, const char *text)
+{
+	struct node *node;
+
+	add_claim(n, NULL);
+	node = &keeper.node[keeper.nnodes - 1];
+	node->length = strlen(text);
+	assert_true(node->length < sizeof(node->data));
+	memcpy(node->data, text, node->length);
+	return (node);
+}
+
+/* Each is told once, whatever it is; the good one is heard each time. */
+static void
+test_garbage(void **state)
+{
+	static const struct {
+		const char *text;
+		const char *why;
+	} cases[] = {
+		{ "", "nothing" },
+		{ "not json", "not JSON" },
+		{ "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[", "nested" },
+		{ "{\"status\":7}", "no status" },
+		{ "{\"status\":{},\"status\":{}}", "a key twice" },
+		{ "{\"status\":{\"pid\":1e400}}", "infinity" },
+		{ "\xff\xfe", "no text" },
+	};
+	struct heard h;
+
+	(void)state;
+	add_agent(1, 1, GOOD_AT);
+	for (size_t i = 0; i < COUNT(cases); i++)
+		(void)add_garbage(10 + i, cases[i].text);
+	(void)add_node(WORKERS, "lost+found");
+	(void)add_node(WORKERS, "");
+	for (int round = 0; round < 5; round++) {
+		h = look_around();
+		assert_true(h.good && h.others);
+		assert_int_equal(h.n, 1);
+		assert_int_equal(h.peer[0].offset_us, GOOD_AT);
+		assert_int_equal(foreign.lines, COUNT(cases) + 2);
+	}
+}
+
+static void
+test_denied_and_mended(void **state)
+{
+	struct agent_status st = status_of(2, 70);
+	struct heard h;
+	struct node *node;
+
+	(void)state;
+	add_agent(1, 1, GOOD_AT);
+	add_claim(2, &st);
+	add_mark(2, claim_of(2), &st);
+	node = &keeper.node[keeper.nnodes - 1];
+	node->denied = true;
+	for (int round = 0; round < 3; round++) {
+		h = look_around();
+		assert_int_equal(h.n, 2); /* by the claim's own word */
+		assert_int_equal(foreign.lines, 1);
+	}
+	node->denied = false;
+	h = look_around();
+	assert_int_equal(h.n, 2);
+	node->denied = true; /* again is news */
+	h = look_around();
+	assert_int_equal(foreign.lines, 2);
+}
+
+/* A megabyte is read once; then it is only asked for its size. */
+static void
+test_large(void **state)
+{
+	struct heard h;
+	struct node *node;
+	struct agent_status st = status_of(2, 70);
+	size_t length;
+
+	(void)state;
+	add_agent(1, 1, GOOD_AT);
+	add_claim(2, NULL);
+	add_mark(2, claim_of(2), &st);
+	node = &keeper.node[keeper.nnodes - 1];
+	length = node->length;
+	node->length = 1000000;
+	for (int round = 0; round < 4; round++) {
+		size_t sizes = 0;
+
+		h = look_around();
+		assert_int_equal(h.n, 1);
+		/* list, two marks, and the claim of the one */
+		assert_int_equal(keeper.nops, 4);
+		for (size_t i = 0; i < keeper.nops; i++)
+			sizes += keeper.op[i].size_only ? 1 : 0;
+		assert_int_equal(sizes, round > 0 ? 1 : 0);
+	}
+	assert_int_equal(foreign.lines, 2); /* the mark, the empty claim */
+	node->length = length;
+	h = look_around();
+	assert_int_equal(h.n, 2);
+	assert_int_equal(keeper.nops, 4); /* its size, then what it says */
+	h = look_around();
+	assert_int_equal(keeper.nops, 3);
+	assert_int_equal(foreign.lines, 2);
+}
+
+/* Two hundred that say nothing do not hide the three that do. */
+static void
+test_among_garbage(void **state)
+{
+	struct heard h;
+
+	(void)state;
+	for (uint64_t i = 0; i < 200; i++)
+		(void)add_garbage(100 + i, "x");
+	for (uint64_t i = 1; i <= 3; i++)
+		add_agent(i, i, GOOD_AT);
+	for (int round = 0; round < 50; round++) {
+		h = look_around();
+		assert_true(h.good && h.others);
+		assert_int_equal(h.n, 3);
+	}
+	assert_int_equal(foreign.lines, FOREIGN_MAX);
+	assert_true(foreign.full_said);
+}
+
+/* Thousands of names that are none are one line. */
+static void
+test_names(void **state)
+{
+	char name[20];
+	struct heard h;
+
+	(void)state;
+	add_agent(1, 1, GOOD_AT);
+	for (int i = 0; i < 200; i++) {
+		(void)snprintf(name, sizeof(name), "other-%d", i);
+		(void)add_node(WORKERS, name);
+	}
+	for (int round = 0; round < 3; round++) {
+		h = look_around();
+		assert_int_equal(h.n, 1);
+		assert_int_equal(foreign.lines, 1);
+	}
 }
 
 int
@@ -573,6 +752,11 @@ main(void)
 		cmocka_unit_test_setup(test_not_ours, set_up),
 		cmocka_unit_test_setup(test_many, set_up),
 		cmocka_unit_test_setup(test_long_paths, set_up),
+		cmocka_unit_test_setup(test_garbage, set_up),
+		cmocka_unit_test_setup(test_denied_and_mended, set_up),
+		cmocka_unit_test_setup(test_large, set_up),
+		cmocka_unit_test_setup(test_among_garbage, set_up),
+		cmocka_unit_test_setup(test_names, set_up),
 	};
 
 	return (cmocka_run_group_tests(tests, NULL, NULL));

@@ -59,7 +59,8 @@ def four_letters(port, command, timeout=1.0):
 class Server:
     """One server process; directory and port stay over restarts."""
 
-    def __init__(self, directory, number=1, peers='', tick=1000):
+    def __init__(self, directory, number=1, peers='', tick=1000, java=()):
+        self.java = list(java)  # more of its options
         self.dir = str(directory)
         self.number = number
         self.port = free_port()
@@ -87,7 +88,7 @@ class Server:
             ['java', '-Xmx256m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1',
              '-Xshare:auto', '-Dzookeeper.snapshot.trust.empty=true',
              '-Dzookeeper.forceSync=no', '-Dzookeeper.preAllocSize=4096',
-             '-Dzookeeper.jmx.log4j.disable=true',
+             '-Dzookeeper.jmx.log4j.disable=true', *self.java,
              '-cp', self.dir + ':' + JARS,
              'org.apache.zookeeper.server.quorum.QuorumPeerMain',
              self.dir + '/zoo.cfg'], self.dir + '/log',
