@@ -23,7 +23,6 @@
 
 #include "log.h"
 
-#define READ_ROUNDS 4 /* of a full in-buffer, then the others' turn */
 #define NEVER INT64_C(-1)
 
 struct conn {
@@ -387,8 +386,8 @@ see_end(struct conn *c)
 	}
 }
 
-/* Reads once; true if there may be more. */
-static bool
+/* Reads once: what there is more has to wait until the others had a turn. */
+static void
 fill(struct conn *c)
 {
 	size_t room;
@@ -397,16 +396,12 @@ fill(struct conn *c)
 	compact(c->in, &c->in_at, &c->in_end);
 	room = sizeof(c->in) - c->in_end;
 	if (room == 0 || c->eof || c->doomed)
-		return (false);
+		return;
 	n = recv(c->fd, c->in + c->in_end, room, MSG_DONTWAIT);
-	if (n > 0) {
+	if (n > 0)
 		c->in_end = (uint16_t)(c->in_end + n);
-		return ((size_t)n == room);
-	}
-	if (n == -1 && (errno == EAGAIN || errno == EINTR))
-		return (false);
-	see_end(c);
-	return (false);
+	else if (n == 0 || (errno != EAGAIN && errno != EINTR))
+		see_end(c);
 }
 
 static void
@@ -414,15 +409,11 @@ on_readable(evutil_socket_t fd, short what, void *arg)
 {
 	struct conn *c = arg;
 	mono_t now = c->calls->wake(c->arg);
-	bool more = true;
 
 	(void)fd;
 	(void)what;
-	for (int i = 0; i < READ_ROUNDS && more; i++) {
-		more = fill(c);
-		if (!run(c, now) || !c->reading)
-			return;
-	}
+	fill(c);
+	(void)run(c, now);
 }
 
 static void
@@ -476,7 +467,7 @@ conn_resume(struct conn *c, mono_t now)
 void
 conn_drain(struct conn *c, mono_t now)
 {
-	(void)fill(c); /* what was sent before we began */
+	fill(c); /* what was sent before we began */
 	c->eof = true;
 	c->waiting = false;
 	(void)run(c, now);

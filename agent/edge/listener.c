@@ -22,7 +22,7 @@
 #include "listener_path.h"
 #include "log.h"
 
-#define ACCEPT_ROUNDS 64 /* then the others of the loop get their turn */
+#define ACCEPT_ROUNDS 8 /* then those who are in get their turn */
 
 struct listener {
 	struct event_base *base;
