@@ -674,6 +674,7 @@ enum fault {
 	LOST, /* done; the reply is lost */
 	NEVER, /* not done; no reply */
 	REFUSED, /* definitely not done */
+	DENIED, /* ... by the node's access list */
 	CUT, /* done; connection lost and back, same session */
 	CUT_BEFORE, /* not done; so */
 	NEW_SESSION, /* done; another session, the old one ends later */
@@ -685,8 +686,9 @@ enum fault {
 };
 
 static const char *const fault_names[] = { "lost", "never done", "refused",
-	"cut, done", "cut, not done", "new session", "new session, old ended",
-	"silent session change", "watch meanwhile", "watch before" };
+	"denied", "cut, done", "cut, not done", "new session",
+	"new session, old ended", "silent session change", "watch meanwhile",
+	"watch before" };
 
 static void
 strike(struct agent *a, struct claim_op op, enum fault f)
@@ -702,6 +704,9 @@ strike(struct agent *a, struct claim_op op, enum fault f)
 		return;
 	case REFUSED:
 		answer(a, op, RC_REFUSED);
+		return;
+	case DENIED:
+		answer(a, op, RC_DENIED);
 		return;
 	case CUT:
 		landed(a, op);

@@ -1013,6 +1013,92 @@ test_hold_still(void **state)
 
 #define TEST(t) cmocka_unit_test_setup_teardown(t, rig_setup, rig_teardown)
 
+/* ---- access lists ------------------------------------------------------------------ */
+
+/* Marks below `unread` may not be read, those below `unwritten` not written. */
+static void
+live_denied(struct agent *a, uint64_t unread, uint64_t unwritten, int64_t ms)
+{
+	int64_t end = rig_ms + ms;
+
+	while (rig_ms < end) {
+		struct claim_op op = next_op(a);
+		bool denied = (op.kind == OP_GET_MARK && op.worker < unread) ||
+			      (op.kind == OP_SET_MARK && op.worker < unwritten);
+
+		if (op.kind == OP_NONE)
+			rig_ms += 20;
+		else if (denied)
+			answer(a, op, RC_DENIED);
+		else
+			ok(a, op);
+	}
+}
+
+/* Fifteen of sixteen may not be used: it comes to the last in the end. */
+static void
+test_walks_past_denied_marks(void **state)
+{
+	struct agent a;
+
+	(void)state;
+	for (uint64_t w = 0; w < RIG_WORKERS; w++)
+		strangers_mark(w, 0);
+	agent_init(&a, 1);
+	agent_connect(&a);
+	live_denied(&a, 7, 15, 300000);
+	state_is(&a, CLAIM_STANDING);
+	assert_int_equal(a.c.own.worker, 15);
+	assert_true(serves(&a));
+	assert_int_equal(rig_z.nclaims, 1);
+}
+
+/* None may be used: no haste; and as soon as one may, it is found. */
+static void
+test_all_marks_denied(void **state)
+{
+	struct agent a;
+	uint64_t made;
+
+	(void)state;
+	for (uint64_t w = 0; w < RIG_WORKERS; w++)
+		strangers_mark(w, 0);
+	agent_init(&a, 1);
+	agent_connect(&a);
+	live_denied(&a, 0, RIG_WORKERS, 60000);
+	assert_false(serves(&a));
+	made = a.c.claims_created;
+	live_denied(&a, 0, RIG_WORKERS, 600000);
+	/* a minute holds a few, not hundreds */
+	assert_in_range(a.c.claims_created - made, 1, 100);
+	live_denied(&a, 0, 3, 120000);
+	assert_true(serves(&a));
+	assert_true(a.c.own.worker >= 3);
+}
+
+/* The mark in hand: the window is used up, and goes on when it is mended. */
+static void
+test_own_mark_denied(void **state)
+{
+	struct agent a;
+	int64_t ceiling;
+
+	(void)state;
+	stand(&a, 1);
+	live(&a, 10000);
+	ceiling = facts(&a).ceiling;
+	live_denied(&a, RIG_WORKERS, RIG_WORKERS, 50000);
+	assert_true(serves(&a));
+	live_denied(&a, RIG_WORKERS, RIG_WORKERS, 30000);
+	assert_false(serves(&a));
+	assert_int_equal(facts(&a).ceiling, ceiling);
+	assert_int_equal(a.c.own.worker, 0);
+	live(&a, 5000);
+	assert_true(serves(&a));
+	assert_int_equal(a.c.own.worker, 0);
+	assert_int_equal(a.c.twins, 0);
+}
+
 int
 main(void)
 {
@@ -1051,6 +1137,9 @@ main(void)
 		TEST(test_resume_too_late),
 		TEST(test_past_is_a_floor),
 		TEST(test_hold_still),
+		TEST(test_walks_past_denied_marks),
+		TEST(test_all_marks_denied),
+		TEST(test_own_mark_denied),
 	};
 
 	return (cmocka_run_group_tests(tests, NULL, NULL));

@@ -3,6 +3,7 @@
  * test_docs - documents from strangers: what is read, what is refused with one
  * line, and that what is written reads back the same.
  */
+#include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -428,6 +429,193 @@ test_mark_status(void **state)
 	assert_int_equal(st.skew_us, 20);
 }
 
+/*
+ * No number of a document is one that a double has spoiled, or would: each
+ * stands once in place of each value, and none of them passes for another.
+ */
+static const struct {
+	const char *text, *why;
+} bad_numbers[] = {
+	{ "1e400", "infinity" },
+	{ "-1e400", "the other one" },
+	{ "1.5", "a fraction" },
+	{ "9007199254740992", "2^53: its neighbour reads the same" },
+	{ "9007199254740993", "2^53 + 1" },
+	{ "9223372036854775807", "2^63 - 1, to a double 2^63" },
+	{ "9223372036854775808", "2^63" },
+	{ "18446744073709551616", "2^64" },
+	{ "-9223372036854775809", "below -2^63" },
+	{ "\"9223372036854775808\"", "2^63 as a string" },
+	{ "\"18446744073709551616\"", "2^64: 0 to who wraps" },
+	{ "\"18446744073709551617\"", "2^64 + 1: 1 to who wraps" },
+	{ "\"1e3\"", "an exponent in a string" },
+	{ "\"0x10\"", "hexadecimal" },
+	{ "\"01\"", "a leading zero" },
+	{ "\"+1\"", "a plus" },
+	{ "\" 1\"", "a blank" },
+	{ "\"1 \"", "a blank behind" },
+	{ "\"-0\"", "less than nothing" },
+	{ "\"\"", "no digits" },
+	{ "true", "a word" },
+	{ "[1]", "a list" },
+	{ "{\"1\":1}", "an object" },
+};
+
+/* A copy of a good document in which `value` is that of its first `key`. */
+static size_t
+with_number(const char *good, const char *key, const char *value, char *text,
+    size_t size)
+{
+	char quoted[40];
+	const char *at, *rest;
+	int n;
+
+	(void)snprintf(quoted, sizeof(quoted), "\"%s\":", key);
+	at = strstr(good, quoted);
+	assert_non_null(at);
+	at += strlen(quoted);
+	rest = at + strcspn(at, ",}");
+	n = snprintf(
+	    text, size, "%.*s%s%s", (int)(at - good), good, value, rest);
+	assert_true(n > 0 && (size_t)n < size);
+	return ((size_t)n);
+}
+
+static void
+test_numbers(void **state)
+{
+	static const char *const of_realm[] = { "format", "epoch_ms", "tick_ms",
+		"not_before_ms", "reserve_max_ms", "first", "last", "time_bits",
+		"worker_bits", "sequence_bits", "datacenter_bits" };
+	static const char *const of_status[] = { "pid", "offset_us", "error_us",
+		"stamp_ms", "epoch", "skew_us" };
+	static const char good_claim[] = "{\"status\":" STATUS "}";
+	struct agent_status st;
+	struct doc_error err;
+	struct contract k;
+	struct mark m;
+	char text[1000];
+	size_t n;
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(bad_numbers); i++) {
+		const char *v = bad_numbers[i].text;
+
+		for (size_t j = 0; j < COUNT(of_realm); j++) {
+			n = with_number(
+			    good_realm, of_realm[j], v, text, sizeof(text));
+			if (realm_parse(text, n, &k, &err) != -1 ||
+			    strstr(err.text, of_realm[j]) == NULL)
+				fail_msg("realm: %s: %s: %s", of_realm[j],
+				    bad_numbers[i].why, err.text);
+		}
+		for (size_t j = 0; j < COUNT(of_status); j++) {
+			n = with_number(
+			    good_claim, of_status[j], v, text, sizeof(text));
+			if (claim_doc_parse(text, n, &st, &err) != -1 ||
+			    strstr(err.text, of_status[j]) == NULL)
+				fail_msg("claim: %s: %s: %s", of_status[j],
+				    bad_numbers[i].why, err.text);
+			n = with_number(
+			    good_mark, of_status[j], v, text, sizeof(text));
+			assert_int_equal(mark_parse(text, n, &m, &st, &err), 0);
+			assert_string_equal(st.state, "");
+			assert_false(st.has_offset);
+		}
+		n = with_number(
+		    good_mark, "ceiling_tick", v, text, sizeof(text));
+		if (mark_parse(text, n, &m, &st, &err) != -1 ||
+		    strcmp(err.text, CEILING_FAULT) != 0)
+			fail_msg("mark: %s: %s", bad_numbers[i].why, err.text);
+	}
+}
+
+/* What is good comes out to the last digit, as a double would not. */
+static void
+test_exact(void **state)
+{
+	static const struct {
+		const char *text;
+		int64_t value;
+	} cases[] = {
+		{ "\"9007199254740993\"", INT64_C(9007199254740993) },
+		{ "\"4611686018427387903\"", INT64_C(4611686018427387903) },
+		{ "\"-4611686018427387903\"", INT64_C(-4611686018427387903) },
+		{ "\"4611686018427387901\"", INT64_C(4611686018427387901) },
+		{ "9007199254740991", INT64_C(9007199254740991) },
+		{ "-9007199254740991", INT64_C(-9007199254740991) },
+		{ "2147483648", INT64_C(2147483648) }, /* past valueint */
+		{ "1e3", 1000 },
+	};
+	struct doc_error err;
+	struct mark m;
+	char text[1000];
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		size_t n = with_number(good_mark, "ceiling_tick", cases[i].text,
+		    text, sizeof(text));
+
+		assert_int_equal(mark_parse(text, n, &m, NULL, &err), 0);
+		if (m.ceiling != cases[i].value)
+			fail_msg("%s: %" PRId64, cases[i].text, m.ceiling);
+	}
+}
+
+/* What others leave in ZooKeeper, whole, to each of the parsers. */
+static void
+test_foreign(void **state)
+{
+	static char deep[60000], large[1048000];
+	const struct {
+		const char *text;
+		size_t length;
+		const char *fault, *why;
+	} cases[] = {
+		{ "", 0, "it is empty", "nothing" },
+		{ NULL, 10 << 20, "10485760 bytes are too many: at most 65536",
+		    "too large even to be handed on" },
+		{ large, sizeof(large),
+		    "1048000 bytes are too many: at most 65536",
+		    "almost a megabyte" },
+		{ deep, sizeof(deep),
+		    "line 1, column 17: it is nested too deep", "deep" },
+		{ "\xff\xfe", 2, "line 1, column 1: a value should stand here",
+		    "no text" },
+		{ "<xml/>", 6, "line 1, column 1: a value should stand here",
+		    "not JSON" },
+		{ "{\"a\":{\"b\":1,\"b\":2}}", 19,
+		    "b: this key stands there twice", "twice, further down" },
+		{ "[]", 2, "this is no JSON object", "a list" },
+		{ "7", 1, "this is no JSON object", "a number" },
+		{ "null", 4, "this is no JSON object", "null" },
+		{ "{\"a\":1}\0{}", 10,
+		    "line 1, column 8: nothing should follow here",
+		    "a NUL, and more" },
+	};
+	struct agent_status st;
+	struct contract k;
+	struct mark m;
+
+	(void)state;
+	memset(deep, '[', sizeof(deep));
+	memset(large, ' ', sizeof(large));
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		struct doc_error err[3] = { { "" } };
+		bool good = realm_parse(cases[i].text, cases[i].length, &k,
+				&err[0]) == -1 &&
+			    mark_parse(cases[i].text, cases[i].length, &m, &st,
+				&err[1]) == -1 &&
+			    claim_doc_parse(cases[i].text, cases[i].length, &st,
+				&err[2]) == -1;
+
+		for (size_t j = 0; j < 3; j++)
+			good = good && strcmp(err[j].text, cases[i].fault) == 0;
+		if (!good)
+			fail_msg("%s: %s", cases[i].why, err[0].text);
+	}
+}
+
 /* Names from strangers steer no terminal and are cut to their room. */
 static void
 test_mark_labels(void **state)
@@ -844,3 +1032,6 @@ main(void)
 
 	return (cmocka_run_group_tests(tests, NULL, NULL));
 }
+		cmocka_unit_test(test_numbers),
+		cmocka_unit_test(test_exact),
+		cmocka_unit_test(test_foreign),
