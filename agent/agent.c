@@ -26,6 +26,7 @@
 #include "listener.h"
 #include "log.h"
 #include "notify.h"
+#include "reload.h"
 #include "sysclock.h"
 #include "tell.h"
 
@@ -41,8 +42,7 @@ struct agent {
 	struct listener *listener;
 	struct notify *notify;
 	struct lease *lease;
-	int argc;
-	char **argv;
+	struct reload reload;
 
 	struct serve serve;
 	struct clock clk;
@@ -258,40 +258,20 @@ on_look(evutil_socket_t fd, short what, void *arg)
 	}
 }
 
-static void
-on_reload(evutil_socket_t sig, short what, void *arg)
+/* ---- the configuration ------------------------------------------------------ */
+
+static int64_t
+logical_lead_ms(const struct conf *conf)
 {
-	struct agent *a = arg;
-	struct conf *fresh = calloc(1, sizeof(*fresh));
-	enum conf_action action;
-	enum log_level level;
-	struct doc_error err;
-
-	(void)sig;
-	(void)what;
-	notify_reloading(a->notify);
-	if (fresh == NULL)
-		log_warn("reload: nothing changed");
-	else if (conf_load(fresh, a->argc, a->argv, &action, &err) != 0)
-		log_warnx("reload: %s; nothing changed", err.text);
-	else if (log_level_parse(fresh->log_level, &level) == 0) {
-		log_set_level(level);
-		log_info("reload: log_level is %s; all else needs a restart",
-		    fresh->log_level);
-	}
-	free(fresh);
-	notify_ready(a->notify);
+	return (conf->logical_lead_ms != 0 ? conf->logical_lead_ms
+					   : conf->max_lead_ms);
 }
-
-/* ---- life --------------------------------------------------------------------- */
 
 static struct clock_conf
 clock_conf(const struct conf *conf)
 {
 	struct clock_conf k = { .tolerance_ms = conf->step_tolerance_ms,
-		.logical_lead_ms = conf->logical_lead_ms != 0
-				       ? conf->logical_lead_ms
-				       : conf->max_lead_ms };
+		.logical_lead_ms = logical_lead_ms(conf) };
 
 	if (strcmp(conf->on_step, "fail") == 0)
 		k.policy = STEP_FAIL;
@@ -301,6 +281,54 @@ clock_conf(const struct conf *conf)
 		k.policy = STEP_WAIT;
 	return (k);
 }
+
+/* Says early what would else be a pause of accept under load. */
+static void
+check_descriptors(const struct conf *conf)
+{
+	struct rlimit rl;
+
+	if (getrlimit(RLIMIT_NOFILE, &rl) == 0 && conf->max_clients > 0 &&
+	    rl.rlim_cur < (rlim_t)conf->max_clients + OTHER_DESCRIPTORS)
+		log_warnx("max_clients is %" PRId64 " but the limit of open "
+			  "files is %" PRIu64 ": accept will pause before",
+		    conf->max_clients, (uint64_t)rl.rlim_cur);
+}
+
+/* Whoever keeps copies of keys; all others look at the one in use. */
+static void
+tell_reloaded(struct agent *a)
+{
+	wake(a);
+	a->clk.conf.logical_lead_ms = logical_lead_ms(a->conf);
+	lease_reload(a->lease);
+	clients_reload(a->clients);
+	check_descriptors(a->conf);
+}
+
+static void
+on_reload(evutil_socket_t sig, short what, void *arg)
+{
+	struct agent *a = arg;
+
+	(void)sig;
+	(void)what;
+	notify_reloading(a->notify);
+	if (reload_run(&a->reload))
+		tell_reloaded(a);
+	notify_ready(a->notify);
+}
+
+static void
+on_status(void *arg, struct status_doc *d)
+{
+	const struct agent *a = arg;
+
+	d->config_reloads = a->reload.done;
+	d->config_reload_failures = a->reload.failed;
+}
+
+/* ---- life --------------------------------------------------------------------- */
 
 static bool
 open_events(struct agent *a)
@@ -320,21 +348,8 @@ open_events(struct agent *a)
 	    event_add(a->sigint, NULL) == 0 && event_add(a->sighup, NULL) == 0);
 }
 
-/* Says at the start what would else be a pause of accept under load. */
-static void
-check_descriptors(const struct conf *conf)
-{
-	struct rlimit rl;
-
-	if (getrlimit(RLIMIT_NOFILE, &rl) == 0 && conf->max_clients > 0 &&
-	    rl.rlim_cur < (rlim_t)conf->max_clients + OTHER_DESCRIPTORS)
-		log_warnx("max_clients is %" PRId64 " but the limit of open "
-			  "files is %" PRIu64 ": accept will pause before",
-		    conf->max_clients, (uint64_t)rl.rlim_cur);
-}
-
 struct agent *
-agent_open(struct event_base *base, const struct conf *conf,
+agent_open(struct event_base *base, struct conf *conf,
     struct listener *listener, struct notify *notify, int argc, char **argv)
 {
 	const struct clock_conf k = clock_conf(conf);
@@ -348,8 +363,7 @@ agent_open(struct event_base *base, const struct conf *conf,
 	a->listener = listener;
 	a->notify = notify;
 	tell_init(&a->tell, notify);
-	a->argc = argc;
-	a->argv = argv;
+	a->reload = (struct reload){ .conf = conf, .argc = argc, .argv = argv };
 	a->reason = GATE_NO_REALM;
 	sysclock_read(&a->now);
 	clock_start(&a->clk, &k, &a->now);
@@ -378,9 +392,9 @@ agent_run(struct agent *a, struct lease *lease)
 {
 	a->lease = lease;
 	a->status = 1; /* unless a drain says otherwise */
-	a->clients =
-	    clients_open(&(struct clients_host){ a->base, a->conf, a->listener,
-		lease, &a->serve, &a->clk, &a->now, on_wake, on_empty, a });
+	a->clients = clients_open(
+	    &(struct clients_host){ a->base, a->conf, a->listener, lease,
+		&a->serve, &a->clk, &a->now, on_wake, on_empty, on_status, a });
 	if (a->clients == NULL) {
 		log_error("no memory to accept connections");
 		return (1);

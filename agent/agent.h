@@ -21,10 +21,10 @@ struct listener;
 struct notify;
 
 /*
- * argc and argv are read again at SIGHUP; all pointers must outlive the agent.
- * NULL: out of memory.
+ * argc and argv are read again at SIGHUP, which changes *conf; all pointers
+ * must outlive the agent.  NULL: out of memory.
  */
-struct agent *agent_open(struct event_base *base, const struct conf *conf,
+struct agent *agent_open(struct event_base *base, struct conf *conf,
     struct listener *listener, struct notify *notify, int argc, char **argv);
 
 /* What the lease writes. */

@@ -20,11 +20,13 @@
 
 #include <event2/event.h>
 
+#include "access.h"
 #include "answer.h"
 #include "conn.h"
 #include "firn-wire.h"
 #include "listener.h"
 #include "log.h"
+#include "quota.h"
 #include "sysclock.h"
 
 #define RETRY_MS 1000 /* of what only time or an operator mends */
@@ -32,6 +34,8 @@
 struct client {
 	struct clients *owner;
 	struct conn *conn;
+	struct listener_peer peer;
+	int fd; /* the conn's own: only to ask who is at its other end */
 	bool queued; /* in owner->waiting */
 	bool resumed; /* its head request is asked again, ahead of the queue */
 	TAILQ_ENTRY(client) all, wait;
@@ -45,6 +49,9 @@ struct clients {
 	uint64_t n, numbered, batches;
 	unsigned nwaiting;
 	bool full; /* max_clients was reached */
+	struct quota quota;
+	struct access_lines denied_lines, limited_lines;
+	uint64_t denied, limited;
 	bool draining;
 	struct entropy pool;
 	unsigned pool_left;
@@ -173,6 +180,28 @@ refuse(struct clients *cs, struct conn *c, const struct wire_request *rq,
 	    answer_put_refusal(body, retry_after_ms, words)));
 }
 
+/* This user has had its share of the second; the connection stays. */
+static enum conn_verdict
+refuse_over_rate(
+    struct client *cl, struct conn *c, const struct wire_request *rq)
+{
+	struct clients *cs = cl->owner;
+	mono_t now = cs->host.now->boot;
+	uint8_t body[ANSWER_REFUSAL_MAX];
+	char words[WIRE_TEXT_MAX + 1];
+
+	cs->limited++;
+	snprintf(words, sizeof(words),
+	    "too_many: uid %" PRIu32 " is over max_ids_per_second %" PRId64,
+	    cl->peer.uid, cs->host.conf->max_ids_per_second);
+	if (access_may_say(&cs->limited_lines, cl->peer.uid, now))
+		log_peer(LOG_LEVEL_WARN, "%s", words);
+	return (put(c, rq, WIRE_TOO_MANY, body,
+	    answer_put_refusal(body,
+		quota_retry_ms(&cs->quota, cl->peer.uid, rq->count, now),
+		words)));
+}
+
 static enum conn_verdict
 wait_tick(struct client *cl, bool resumed, mono_t when)
 {
@@ -186,12 +215,16 @@ static enum conn_verdict
 request_batch(struct client *cl, struct conn *c, const struct wire_request *rq)
 {
 	struct clients *cs = cl->owner;
-	struct serve_request sr = { .count = rq->count, .after = rq->after };
+	struct serve_request sr = { .after = rq->after };
 	struct serve_answer answer;
 	uint8_t body[ANSWER_BATCH_MAX];
+	mono_t now = cs->host.now->boot;
 	bool resumed = cl->resumed;
 
 	cl->resumed = false;
+	sr.count = quota_left(&cs->quota, cl->peer.uid, rq->count, now);
+	if (sr.count == 0)
+		return (refuse_over_rate(cl, c, rq));
 	if (!cs->draining && !resumed && !TAILQ_EMPTY(&cs->waiting)) {
 		queue_add(cl, false); /* the timer runs already */
 		return (CONN_WAIT);
@@ -203,6 +236,7 @@ request_batch(struct client *cl, struct conn *c, const struct wire_request *rq)
 	switch (answer.verdict) {
 	case SERVE_GRANT:
 		cs->batches++;
+		quota_take(&cs->quota, cl->peer.uid, answer.grant.granted, now);
 		return (put(c, rq, WIRE_OK, body,
 		    answer_put_batch(body, &answer.grant, cs->host.now->boot,
 			cs->host.conf->ttl_ms)));
@@ -237,6 +271,9 @@ request_status(
 	int length;
 
 	answer_fill_status(&v, cs->n, cs->batches, &d);
+	d.denied = cs->denied;
+	d.limited = cs->limited;
+	cs->host.status(cs->host.arg, &d);
 	length = status_format(&d, text, sizeof(text));
 	if (length < 0) {
 		log_warnx("the status document does not fit a reply");
@@ -282,11 +319,23 @@ static const struct conn_calls calls = { on_wake, on_request, on_closed };
 
 /* One clear reply, no connection: what the socket takes at once, or nothing. */
 static void
-turn_away(struct clients *cs, int fd)
+turn_away(int fd, enum wire_reason reason, int64_t retry_ms, const char *words)
 {
 	uint8_t frame[WIRE_HEADER_SIZE + ANSWER_REFUSAL_MAX];
 	struct wire_header h = { .version = WIRE_VERSION,
-		.status = WIRE_TOO_MANY };
+		.status = (uint16_t)reason };
+
+	h.length =
+	    answer_put_refusal(frame + WIRE_HEADER_SIZE, retry_ms, words);
+	wire_put_header(frame, &h);
+	(void)!send(fd, frame, WIRE_HEADER_SIZE + h.length,
+	    MSG_DONTWAIT | MSG_NOSIGNAL);
+	close(fd);
+}
+
+static void
+turn_away_full(struct clients *cs, int fd)
+{
 	char words[WIRE_TEXT_MAX + 1];
 
 	snprintf(words, sizeof(words),
@@ -296,12 +345,21 @@ turn_away(struct clients *cs, int fd)
 	if (!cs->full)
 		log_peer(LOG_LEVEL_WARN, "%s", words);
 	cs->full = true;
-	h.length =
-	    answer_put_refusal(frame + WIRE_HEADER_SIZE, RETRY_MS, words);
-	wire_put_header(frame, &h);
-	(void)!send(fd, frame, WIRE_HEADER_SIZE + h.length,
-	    MSG_DONTWAIT | MSG_NOSIGNAL);
-	close(fd);
+	turn_away(fd, WIRE_TOO_MANY, RETRY_MS, words);
+}
+
+/* Only an operator can mend it: there is no sense in trying again. */
+static void
+turn_away_denied(struct clients *cs, int fd, const struct listener_peer *peer)
+{
+	char words[WIRE_TEXT_MAX + 1];
+
+	cs->denied++;
+	access_words(cs->host.conf, peer, words, sizeof(words));
+	if (access_may_say(&cs->denied_lines, peer->uid, cs->host.now->boot))
+		log_peer(LOG_LEVEL_WARN, "pid %" PRId32 ": %s",
+		    (int32_t)peer->pid, words);
+	turn_away(fd, WIRE_NOT_ALLOWED, 0, words);
 }
 
 static void
@@ -311,8 +369,12 @@ on_accept(void *arg, int fd, const struct listener_peer *peer)
 	struct conn_peer who = { .uid = peer->uid, .pid = peer->pid };
 	struct client *cl;
 
+	if (!access_allows(cs->host.conf, fd, peer)) {
+		turn_away_denied(cs, fd, peer);
+		return;
+	}
 	if (cs->n >= (uint64_t)cs->host.conf->max_clients) {
-		turn_away(cs, fd);
+		turn_away_full(cs, fd);
 		return;
 	}
 	who.number = ++cs->numbered;
@@ -323,6 +385,8 @@ on_accept(void *arg, int fd, const struct listener_peer *peer)
 		return;
 	}
 	cl->owner = cs;
+	cl->peer = *peer;
+	cl->fd = fd;
 	cl->conn = conn_open(cs->host.base, fd, &who, &calls, cl);
 	if (cl->conn == NULL) {
 		log_peer(LOG_LEVEL_WARN, "no memory for a connection");
@@ -364,6 +428,23 @@ client_close(struct client *cl)
 	conn_close(cl->conn);
 }
 
+/* A list that was cut lets go those whom it no longer holds. */
+static void
+client_admit(struct client *cl)
+{
+	struct clients *cs = cl->owner;
+	char words[WIRE_TEXT_MAX + 1];
+
+	if (access_allows(cs->host.conf, cl->fd, &cl->peer))
+		return;
+	cs->denied++;
+	access_words(cs->host.conf, &cl->peer, words, sizeof(words));
+	if (access_may_say(&cs->denied_lines, cl->peer.uid, cs->host.now->boot))
+		log_peer(LOG_LEVEL_WARN, "pid %" PRId32 ": %s, disconnected",
+		    (int32_t)cl->peer.pid, words);
+	conn_close(cl->conn);
+}
+
 /* ---- life --------------------------------------------------------------------- */
 
 struct clients *
@@ -374,6 +455,7 @@ clients_open(const struct clients_host *host)
 	if (cs == NULL)
 		return (NULL);
 	cs->host = *host;
+	quota_init(&cs->quota, host->conf->max_ids_per_second, host->now->boot);
 	TAILQ_INIT(&cs->all);
 	TAILQ_INIT(&cs->waiting);
 	cs->tick = evtimer_new(host->base, on_tick, cs);
@@ -395,6 +477,14 @@ clients_look(struct clients *cs)
 		cs->full = false;
 		log_peer(LOG_LEVEL_WARN, "clients: below max_clients again");
 	}
+}
+
+void
+clients_reload(struct clients *cs)
+{
+	quota_set_rate(
+	    &cs->quota, cs->host.conf->max_ids_per_second, cs->host.now->boot);
+	each_client(cs, client_admit);
 }
 
 uint64_t

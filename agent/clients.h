@@ -13,6 +13,7 @@
 #include "clock.h"
 #include "conf.h"
 #include "serve.h"
+#include "status.h"
 
 struct clients;
 struct event_base;
@@ -30,6 +31,7 @@ struct clients_host {
 	const struct instant *now; /* of this wake-up */
 	void (*wake)(void *arg); /* brings the four above up to date */
 	void (*empty)(void *arg); /* drained: the last one is gone */
+	void (*status)(void *arg, struct status_doc *d); /* adds the owner's */
 	void *arg;
 };
 
@@ -38,6 +40,9 @@ struct clients *clients_open(const struct clients_host *host);
 
 /* Now and then: closes peers that are too slow. */
 void clients_look(struct clients *cs);
+
+/* The configuration has changed. */
+void clients_reload(struct clients *cs);
 
 uint64_t clients_count(const struct clients *cs);
 

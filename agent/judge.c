@@ -61,6 +61,13 @@ judge_open(const struct conf *conf, struct clock *clk,
 }
 
 void
+judge_reload(struct judge *j)
+{
+	j->skew.conf.warn_ms = j->conf->skew_warn_ms;
+	j->skew.conf.refuse_ms = j->conf->skew_refuse_ms;
+}
+
+void
 judge_close(struct judge *j)
 {
 	if (j == NULL)

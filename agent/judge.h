@@ -29,6 +29,9 @@ struct judge *judge_open(const struct conf *conf, struct clock *clk,
     const uint8_t boot_id[UUID_BYTES], void (*changed)(void *arg), void *arg);
 void judge_close(struct judge *j);
 
+/* The configuration has changed: the next judgement goes by it. */
+void judge_reload(struct judge *j);
+
 /* A verdict of the process before this one, in the same boot. */
 void judge_resume(struct judge *j, bool refused, int64_t skew_us);
 

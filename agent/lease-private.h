@@ -59,6 +59,9 @@ lease_time(const struct lease *l, const struct instant *now)
 	    .boot = now->boot, .unix_ms = wall_ms(clock_now(l->clk, now)) });
 }
 
+/* lease-reload: what a claim goes by, of the configuration. */
+void lease_set_times(const struct lease *l, struct claim_conf *cc);
+
 /* lease-ops.c: carries an operation out; hears what came of it. */
 void lease_carry_out(
     struct lease *l, const struct instant *now, const struct claim_op *op);

@@ -195,13 +195,7 @@ claim_settings(struct lease *l, struct claim_conf *cc)
 	size_t where;
 
 	memset(cc, 0, sizeof(*cc));
-	cc->renew_ms = conf->renew_ms;
-	cc->reserve_ms = conf->reserve_ms;
-	cc->claim_wait_ms = conf->claim_wait_ms;
-	if (strcmp(conf->on_step, "logical") == 0 &&
-	    conf->logical_lead_ms > cc->claim_wait_ms)
-		cc->claim_wait_ms = conf->logical_lead_ms;
-	cc->skew_refuse_ms = conf->skew_refuse_ms;
+	lease_set_times(l, cc);
 	cc->force_worker = NO_WORKER;
 	cc->scratch = l->scratch;
 	cc->changed = lease_say_state;

@@ -36,6 +36,9 @@ struct lease *lease_open(struct event_base *base, const struct conf *conf,
  */
 void lease_update(struct lease *l, const struct instant *now);
 
+/* The configuration has changed: see lease-reload.c. */
+void lease_reload(struct lease *l);
+
 /*
  * The clean stop: nothing is issued any more (the caller has set
  * gate.draining); lowers the mark and deletes the claim if it can, then calls

@@ -81,7 +81,13 @@ enum wire_reason {
 	WIRE_BEFORE_EPOCH = 10,
 	WIRE_EPOCH_ENDED = 11,
 	WIRE_DRAINING = 12,
-	/* the connection's: the agent closes after it */
+	/*
+	 * The connection's.  The agent closes after a refusal of the connection
+	 * itself, which has cookie 0 and may come before any request was read:
+	 * the first two always, the third when max_clients is reached.  Over
+	 * the rate of max_ids_per_second it is the answer to one request, with
+	 * its cookie, and the connection stays.
+	 */
 	WIRE_BAD_VERSION = 64, /* the header's version byte is the agent's */
 	WIRE_NOT_ALLOWED = 65, /* uid or gid not on the list */
 	WIRE_TOO_MANY = 66,    /* max_clients reached, or over its rate */

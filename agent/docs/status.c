@@ -71,6 +71,10 @@ status_format(const struct status_doc *d, char *buf, size_t n)
 	json_put_u64(&o, "clients", d->clients);
 	json_put_u64(&o, "batches", d->batches);
 	json_put_u64(&o, "refusals", d->refusals);
+	json_put_u64(&o, "denied", d->denied);
+	json_put_u64(&o, "limited", d->limited);
+	json_put_u64(&o, "config_reloads", d->config_reloads);
+	json_put_u64(&o, "config_reload_failures", d->config_reload_failures);
 	json_put_number(&o, "pid", d->pid);
 	json_put_text(&o, "version", d->version);
 	json_close(&o, '}');
@@ -134,6 +138,11 @@ get_figures(const struct json_at *at, struct status_doc *d)
 	    get_u64(at, "clients", &d->clients) != 0 ||
 	    get_u64(at, "batches", &d->batches) != 0 ||
 	    get_u64(at, "refusals", &d->refusals) != 0 ||
+	    get_u64(at, "denied", &d->denied) != 0 ||
+	    get_u64(at, "limited", &d->limited) != 0 ||
+	    get_u64(at, "config_reloads", &d->config_reloads) != 0 ||
+	    get_u64(at, "config_reload_failures", &d->config_reload_failures) !=
+		0 ||
 	    get_i64(at, "pid", &d->pid) != 0)
 		return (-1);
 	d->has_skew = json_has(at, "skew_ms");

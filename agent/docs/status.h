@@ -30,6 +30,9 @@ struct status_doc {
 	int64_t offset_ms, error_ms;
 	int64_t peers;
 	uint64_t issued, clients, batches, refusals;
+	uint64_t denied; /* connections: not_allowed */
+	uint64_t limited; /* requests: over max_ids_per_second */
+	uint64_t config_reloads, config_reload_failures;
 	int64_t pid;
 	char version[16];
 };

@@ -468,11 +468,11 @@ static const struct file_case file_cases[] = {
 	    "(10000), not 10001",
 	    "refused before warned" },
 	{ "{\n  // who\n  /* \"ttl_ms\": 1 */ \"ttl_ms\": 0\n}",
-	    "line 3, column 19: ttl_ms: must be a whole number from 1 to "
+	    "line 3, column 21: ttl_ms: must be a whole number from 1 to "
 	    "60000 ms, not 0",
 	    "comments move nothing here either" },
 	{ "{\"realm\": \"ttl_ms\", \"\\\"\": 1}",
-	    "line 1, column 21: \": there is no such key", "quotes" },
+	    "line 1, column 1: \": there is no such key", "quotes" },
 	{ "{\"realm\": \"ttl_ms\",\n\"t\\u0074l_ms\": 0}",
 	    "line 1, column 1: ttl_ms: must be a whole number from 1 to 60000 "
 	    "ms, not 0",

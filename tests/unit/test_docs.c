@@ -725,6 +725,10 @@ longest_status_doc(void)
 		.clients = UINT64_MAX,
 		.batches = UINT64_MAX,
 		.refusals = UINT64_MAX,
+		.denied = UINT64_MAX,
+		.limited = UINT64_MAX,
+		.config_reloads = UINT64_MAX,
+		.config_reload_failures = UINT64_MAX,
 		.pid = INT64_MIN,
 	};
 
@@ -793,7 +797,10 @@ test_status_text(void **state)
 	    "\"window_left_ms\":null,\"source\":null,\"connected\":false,"
 	    "\"skew_ms\":null,"
 	    "\"offset_ms\":null,\"error_ms\":null,\"peers\":0,\"issued\":\"0\","
-	    "\"clients\":\"0\",\"batches\":\"0\",\"refusals\":\"0\",\"pid\":9,"
+	    "\"clients\":\"0\",\"batches\":\"0\",\"refusals\":\"0\","
+	    "\"denied\":\"0\",\"limited\":\"0\","
+	    "\"config_reloads\":\"0\",\"config_reload_failures\":\"0\","
+	    "\"pid\":9,"
 	    "\"version\":\"0.1.0\"}");
 	assert_int_equal(status_parse(buf, (size_t)length, &back, &err), 0);
 	assert_true(back.worker == NO_WORKER);
@@ -1026,12 +1033,12 @@ main(void)
 		cmocka_unit_test(test_status_longest),
 		cmocka_unit_test(test_status_text),
 		cmocka_unit_test(test_fleet),
+		cmocka_unit_test(test_numbers),
+		cmocka_unit_test(test_exact),
+		cmocka_unit_test(test_foreign),
 		cmocka_unit_test(test_fleet_full),
 		cmocka_unit_test(test_damage),
 	};
 
 	return (cmocka_run_group_tests(tests, NULL, NULL));
 }
-		cmocka_unit_test(test_numbers),
-		cmocka_unit_test(test_exact),
-		cmocka_unit_test(test_foreign),
