@@ -29,7 +29,7 @@ EPOCH_MS = 1735689600000
 Field = collections.namedtuple('Field', 'name raw value varies')
 
 
-# ---- the page -----------------------------------------------------------------
+# ---- the page ---------------------------------------------------------------
 
 def read_frames():
     """{(kind, name): [Field]} of all frames in the page."""
@@ -75,7 +75,7 @@ def raw(kind, name):
     return b''.join(f.raw for f in FRAMES[kind, name])
 
 
-# ---- a connection, byte by byte -------------------------------------------------
+# ---- a connection, byte by byte ---------------------------------------------
 
 class Raw:
     def __init__(self, path):
@@ -173,7 +173,7 @@ def replay_batch(path, name):
                 raise
 
 
-# ---- the examples --------------------------------------------------------------
+# ---- the examples -----------------------------------------------------------
 
 def static(lab, worker=5, **conf):
     return lab.agent('default', hosts=NOWHERE, conf=dict(
@@ -338,7 +338,7 @@ def test_states_with_zookeeper(lab):
     proxy.heal()
 
 
-# ---- a client that was written from the page --------------------------------------
+# ---- a client that was written from the page --------------------------------
 
 class PyLoad:
     """Several Python processes; what idcheck wants of a load."""
@@ -461,7 +461,7 @@ def test_nobody_there():
     assert time.monotonic() - began > 0.1  # it has tried for a while
 
 
-# ---- old and new -----------------------------------------------------------------
+# ---- old and new ------------------------------------------------------------
 
 @pytest.mark.short
 def test_a_newer_client_falls_back(bare_lab):

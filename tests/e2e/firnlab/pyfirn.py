@@ -9,16 +9,15 @@ import threading
 import time
 
 REQUEST, HEADER = struct.Struct('<BBHIQQQ'), struct.Struct('<BBHIQ')
-CONTRACT = struct.Struct('<16s4BIIIqQ16s64s')
 BATCH, ASK_CONTRACT, BAD_VERSION, FINAL = 1, 2, 64, (2, 7, 11)
 
 
 class NotTheProtocol(Exception):
-    pass
+    """Bytes that no agent of this version sends."""
 
 
 class WrongRealm(Exception):
-    pass
+    """Another ID space than the one wanted, or than before."""
 
 
 class Refused(Exception):
@@ -34,13 +33,15 @@ def check(good, words):
 
 
 class Client:
+    sock = None
+
     def __init__(self, path=None, realm=None, timeout=1.0, ttl_ms=1000,
                  batch=1, versions=(1,)):
         self.path = path or os.environ.get('FIRN_SOCKET') \
             or '/run/firn/firn.sock'
         self.realm, self.timeout, self.ttl_ms = realm, timeout, ttl_ms
         self.batch, self.versions, self.version = batch, versions, versions[0]
-        self.after, self.known, self.sock = 0, None, None
+        self.after, self.known = 0, None
         self.refusals = []  # all there were, also those waited out
         self._own()
 
@@ -50,6 +51,7 @@ class Client:
 
     def close(self):
         if self.sock:
+            self.stream.close()
             self.sock.close()
         self.sock, self.verified = None, False
 
@@ -81,8 +83,8 @@ class Client:
                 self.refusals.append(e)
                 if e.type == 0:
                     self.close()
-                lower = [v for v in self.versions if v <= e.version
-                         and v < self.version]
+                lower = [v for v in self.versions
+                         if v <= e.version and v < self.version]
                 if e.status == BAD_VERSION and lower:
                     self.version, wait = max(lower), 0
                 elif e.status in FINAL or not wait:
@@ -105,7 +107,8 @@ class Client:
 
     def _ask(self, deadline):
         if not self.sock:
-            self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            self.sock = socket.socket(socket.AF_UNIX)
+            self.stream = self.sock.makefile('rb')
             self.sock.connect(self.path)
         self.sock.settimeout(max(deadline - time.monotonic(), 0.001))
         asked = [(BATCH, random.getrandbits(64), self.batch, self.after)]
@@ -128,26 +131,21 @@ class Client:
         self._see_batch(replies[-1], sent)
 
     def _receive(self, n):
-        data = b''
-        while len(data) < n:
-            part = self.sock.recv(n - len(data))
-            if not part:
-                raise ConnectionResetError('the agent closed the connection')
-            data += part
+        data = self.stream.read(n)
+        if len(data) < n:
+            raise ConnectionResetError('the agent closed the connection')
         return data
 
     def _reply(self, type_, cookie):
         version, kind, status, length, back = HEADER.unpack(self._receive(16))
         check(version == self.version or status == BAD_VERSION,
               'the agent speaks version %d' % version)
-        check(length <= 4000, 'a body over the limit')
-        check((kind, back) == (type_, cookie) or kind == 0 and status,
-              'a reply to something else')
+        check(length <= 4000 and ((kind, back) == (type_, cookie)
+                                  or kind == 0 and status), 'a wrong header')
         body = self._receive(length)
         if status == 0:
             return body
-        check(length >= 8, 'a refusal without its figures')
-        retry_ms, n = struct.unpack_from('<II', body)
+        retry_ms, n = struct.unpack_from('<II', body + bytes(8))
         check(n == length - 8 and n <= 240, 'a refusal of a wrong length')
         refused = Refused(version, kind, status, retry_ms,
                           body[8:].decode(errors='replace'))
@@ -157,12 +155,13 @@ class Client:
 
     def _see_contract(self, body):
         check(len(body) == 128, 'a contract of a wrong length')
-        uuid, t, w, s, d, flags, tick, _, epoch, _, _, name = \
-            CONTRACT.unpack(body)
+        uuid, t, w, s, d, flags, tick, epoch, realm = struct.unpack(
+            '<16s4BII4xq8x16x64s', body)
         check(1 <= t <= 62 and s >= 1 and t + w + s <= 64 and d <= w
               and flags <= 1 and 1 <= tick <= 3600000
               and 0 <= epoch <= 253402300799999, 'an unknown layout')
-        realm, known = name.split(b'\0')[0], (uuid, t, w, s, flags, tick, epoch)
+        realm, known = realm.split(b'\0')[0], \
+            (uuid, t, w, s, flags, tick, epoch)
         if self.realm not in (None, realm.decode()) \
                 or self.known not in (None, known):
             self.close()
@@ -171,19 +170,18 @@ class Client:
         self.bits, self.stride, self.size = t + w + s, 1 << w * flags, 1 << s
 
     def _see_batch(self, body, sent):
-        check(len(body) >= 16, 'a batch without its figures')
-        boot, ttl_ms, runs = struct.unpack_from('<QII', body)
+        boot, ttl_ms, runs = struct.unpack_from('<QII', body + bytes(16))
         check(1 <= runs <= 16 and len(body) == 16 + 24 * runs,
               'a batch of a wrong length')
-        now, ids, last = time.clock_gettime_ns(time.CLOCK_BOOTTIME), [], \
-            self.after
-        for first, stride, count, _ in struct.iter_unpack('<QQII', body[16:]):
+        ids, last = [], self.after
+        for first, stride, count in struct.iter_unpack('<QQI4x', body[16:]):
             check(count and stride == self.stride and first > last
                   and first >> self.bits == 0
                   and first // stride % self.size + count <= self.size
                   and len(ids) + count <= self.batch, 'an impossible run')
             last = first + stride * (count - 1)
             ids += range(first, last + 1, stride)
+        now = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
         life = ((sent if boot > now else boot) - now) / 1e9 \
             + min(ttl_ms, self.ttl_ms) / 1000
         self.until = time.monotonic() + life, time.time() + life
