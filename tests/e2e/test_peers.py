@@ -20,6 +20,9 @@ from firnlab import wait
 from firnlab.build import SOURCE, program
 from firnlab.process import Process
 
+# One after another, also because a flood would slow down other tests.
+pytestmark = pytest.mark.real_time
+
 KIB = 1024
 LOG_LINES = 200  # of all attacks together, and what an agent says anyway
 QUIET = {'log_level': 'info'}
@@ -206,6 +209,7 @@ def test_ten_thousand_idle(lab, peers):
 
 # -- accept -----------------------------------------------------------------
 
+@pytest.mark.short
 def test_descriptors_run_out(lab, peers):
     """With room for 20, 100 at a time come and go without a pause each."""
     agent = lab.agent(lab.realm(), conf=QUIET).up()
