@@ -123,13 +123,13 @@ def alone_again(agent, clients=2):
 # kind, connections, and whether the agent has to end each of them
 ATTACKS = [('drip', 20, False), ('version', 1, True), ('bad', 1, True),
            ('deaf', 50, False), ('mute', 200, False), ('cut', 1, False),
-           ('flood', 1, False), ('greedy', 7, False)]
+           ('flood', 1, False), ('greedy', 7, False), ('liar', 100, False)]
 
 
 def attack(agent, good, peers, kind, connections, must_end):
     before = good.period()
     peer = peers(agent, kind, connections)
-    if kind in ('drip', 'deaf', 'mute', 'greedy'):
+    if kind in ('drip', 'deaf', 'mute', 'greedy', 'liar'):
         assert peer.line()['done'] == connections
     cost = Cost(agent)
     during = good.period()
