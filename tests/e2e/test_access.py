@@ -512,7 +512,8 @@ def test_reload_of_window_and_skew(lab):
     shorter one lowers nothing; and what skew refuses."""
     realm = lab.realm()
     one = lab.agent(realm, conf=dict(QUICK)).up()
-    two = lab.host(realm, offset=2.0, conf=dict(QUICK)).up()
+    two = lab.host(realm, offset=2.0,
+                   conf=dict(QUICK, skew_warn_ms=9000)).up()
     one.reserves(15000)
     reload(one, reserve_ms=50000)
     one.reserves(40000)
@@ -524,8 +525,11 @@ def test_reload_of_window_and_skew(lab):
     # Two hosts: the one that is off by the server's clock is the one.
     two.wait_status(lambda d: d['skew_ms'] is not None
                     and abs(d['skew_ms']) > 1000, PATIENCE, 'measured')
-    assert two.state() == 'serving'
-    reload(two, skew_warn_ms=400, skew_refuse_ms=1000)
+    assert two.state() == 'serving' and 'skew_warn:' not in two.log()
+    reload(two, skew_warn_ms=400)
+    wait.until(lambda: 'alert skew_warn:' in two.log(), PATIENCE,
+               'a warning with the next judgement')
+    reload(two, skew_refuse_ms=1000)
     two.refuses('clock_skew', PATIENCE)
     reload(two, skew_warn_ms=5000, skew_refuse_ms=10000)
     two.wait_status(lambda d: d['state'] == 'serving', PATIENCE,
