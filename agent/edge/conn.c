@@ -24,6 +24,11 @@
 #include "log.h"
 
 #define NEVER INT64_C(-1)
+/*
+ * What the kernel holds for a peer that does not read is the agent's memory,
+ * too, 200 kilobytes by default: enough for some replies, twice this.
+ */
+#define SEND_BUFFER 8192
 
 struct conn {
 	struct conn_peer peer;
@@ -435,6 +440,7 @@ conn_open(struct event_base *base, int fd, const struct conn_peer *peer,
     const struct conn_calls *calls, void *arg)
 {
 	struct conn *c = calloc(1, sizeof(*c));
+	const int size = SEND_BUFFER;
 
 	if (c == NULL) {
 		close(fd);
@@ -445,6 +451,7 @@ conn_open(struct event_base *base, int fd, const struct conn_peer *peer,
 	c->arg = arg;
 	c->fd = fd;
 	c->half_ns = c->unread_ns = NEVER;
+	(void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
 	c->readable = event_new(base, fd, EV_READ | EV_PERSIST, on_readable, c);
 	c->writable =
 	    event_new(base, fd, EV_WRITE | EV_PERSIST, on_writable, c);

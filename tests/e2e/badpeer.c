@@ -32,6 +32,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -46,6 +47,7 @@
 #define WAIT_MS 20000 /* for a reply or an end that must come */
 #define SAMPLES_MAX 100000
 #define CONNECTIONS_MAX 20000
+#define BLOCK 64u /* requests in one send */
 
 static volatile sig_atomic_t stopping, asked;
 static const char *path;
@@ -54,6 +56,7 @@ static uint64_t nrequests = 1;
 static int fds[CONNECTIONS_MAX];
 /* What is printed: done, ended by the agent, and what went wrong. */
 static uint64_t done, ended, wrong;
+static uint64_t held; /* bytes of replies that lie in the kernel unread */
 
 static void
 on_signal(int sig)
@@ -85,8 +88,8 @@ static void
 print_counts(void)
 {
 	printf("{\"done\": %" PRIu64 ", \"ended\": %" PRIu64
-	       ", \"wrong\": %" PRIu64 "}\n",
-	    done, ended, wrong);
+	       ", \"wrong\": %" PRIu64 ", \"held\": %" PRIu64 "}\n",
+	    done, ended, wrong, held);
 	fflush(stdout);
 }
 
@@ -435,11 +438,11 @@ be_drip(void)
 static void
 be_deaf(void)
 {
-	uint8_t p[64 * WIRE_REQUEST_SIZE];
+	uint8_t p[BLOCK * WIRE_REQUEST_SIZE];
 	const struct timespec pause = { .tv_nsec = NS_PER_MS };
 
 	dial_all();
-	for (unsigned i = 0; i < 64; i++) {
+	for (unsigned i = 0; i < BLOCK; i++) {
 		frame(p + (size_t)i * WIRE_REQUEST_SIZE, i % 2, i);
 		/* every other one asks for the status, a long reply */
 		if (i % 2 == 0)
@@ -457,6 +460,12 @@ be_deaf(void)
 				done += (uint64_t)n / WIRE_REQUEST_SIZE;
 		}
 		(void)nanosleep(&pause, NULL);
+	}
+	for (unsigned i = 0; i < nconns; i++) {
+		int n = 0;
+
+		if (ioctl(fds[i], FIONREAD, &n) == 0)
+			held += (uint64_t)n;
 	}
 }
 
@@ -488,19 +497,27 @@ be_greedy(void)
 
 /* ---- many requests at once ---------------------------------------------------------------- */
 
-/* Sends until nothing was taken for a while: the rest must not be lost. */
+/*
+ * Sends until nothing was taken for a while: the rest must not be lost.  The
+ * kernel takes so few bytes whole or not at all.
+ */
 static uint64_t
 send_ahead(int fd, uint64_t from, int wait_ms)
 {
-	uint8_t p[WIRE_REQUEST_SIZE];
+	uint8_t p[BLOCK * WIRE_REQUEST_SIZE];
 	struct pollfd pfd = { .fd = fd, .events = POLLOUT };
 
-	while (from < nrequests && poll(&pfd, 1, wait_ms) == 1) {
-		frame(p, 1, from);
-		if (send(fd, p, sizeof(p), MSG_DONTWAIT | MSG_NOSIGNAL) !=
-		    (ssize_t)sizeof(p))
-			break; /* the kernel takes so few whole or not */
-		from++;
+	while (from < nrequests) {
+		size_t n = 0;
+
+		for (; n < BLOCK && from + n < nrequests; n++)
+			frame(p + n * WIRE_REQUEST_SIZE, 1, from + n);
+		if (send(fd, p, n * WIRE_REQUEST_SIZE,
+			MSG_DONTWAIT | MSG_NOSIGNAL) ==
+		    (ssize_t)(n * WIRE_REQUEST_SIZE))
+			from += n;
+		else if (poll(&pfd, 1, wait_ms) != 1)
+			break;
 	}
 	return (from);
 }
