@@ -148,6 +148,7 @@ mailbox_open(struct event_base *base, size_t slots, size_t msg_size,
     mailbox_fn *fn, mailbox_overflow_fn *overflow, void *arg)
 {
 	struct mailbox *m = calloc(1, sizeof(*m));
+	int error;
 
 	assert(slots > 0 && msg_size > 0);
 	if (m == NULL)
@@ -166,8 +167,10 @@ mailbox_open(struct event_base *base, size_t slots, size_t msg_size,
 		    base, m->fd, EV_READ | EV_PERSIST, on_readable, m);
 	if (m->ring == NULL || m->current == NULL || m->ev == NULL ||
 	    event_add(m->ev, NULL) == -1) {
+		error = errno;
 		log_warn("no mailbox of %zu messages", slots);
 		destroy(m);
+		errno = error;
 		return (NULL);
 	}
 	return (m);

@@ -23,6 +23,15 @@ shown(const char *path)
 	return (n > PATH_SHOWN ? path + n - PATH_SHOWN : path);
 }
 
+/* Want of memory or descriptors is nothing that an editor can mend. */
+static int
+exit_status(int error)
+{
+	return (error == ENOMEM || error == EMFILE || error == ENFILE
+		    ? 1
+		    : EX_CONFIG);
+}
+
 /* Reads at most DOC_SIZE_MAX + 1 bytes: then doc_check() says "too many". */
 static int
 read_bytes(FILE *file, const char *path, char **text, size_t *length,
@@ -31,7 +40,7 @@ read_bytes(FILE *file, const char *path, char **text, size_t *length,
 	*text = malloc(DOC_SIZE_MAX + 2);
 	if (*text == NULL) {
 		doc_error_set(err, "%s: out of memory", shown(path));
-		return (EX_CONFIG);
+		return (exit_status(ENOMEM));
 	}
 	*length = fread(*text, 1, DOC_SIZE_MAX + 1, file);
 	if (ferror(file)) {
@@ -190,12 +199,13 @@ set_items(struct conf *c, char *text, size_t length, const char *path,
 	cJSON *doc = NULL;
 	int rc = 0;
 
+	errno = 0;
 	if (doc_blank_comments(text, length, &fault) == 0)
 		doc = json_read(text, length, &fault);
 	if (doc == NULL) {
 		doc_error_set(
 		    err, "%s: %.*s", shown(path), PATH_SHOWN, fault.text);
-		return (EX_CONFIG);
+		return (exit_status(errno));
 	}
 	for (const cJSON *i = doc->child; i != NULL && rc == 0; i = i->next) {
 		name_key(what, path, text, length, i->string);
@@ -223,8 +233,9 @@ conf_read_file(
 	if (file == NULL && errno == ENOENT && optional)
 		return (0);
 	if (file == NULL) {
+		rc = exit_status(errno);
 		doc_error_set(err, "%s: %s", shown(path), strerror(errno));
-		return (EX_CONFIG);
+		return (rc);
 	}
 	rc = read_bytes(file, path, &text, &length, err);
 	(void)fclose(file);

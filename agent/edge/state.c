@@ -77,8 +77,9 @@ state_open(struct event_base *base, const char *dir, bool disk,
 		return (s);
 	s->disk = state_disk_open(base, &s->lock, on_disk_written, s);
 	if (s->disk == NULL) {
-		doc_error_set(err, "state directory %s: no thread to write: %s",
-		    dir, strerror(errno));
+		doc_error_set(err,
+		    "state directory %s: cannot start to write: %s", dir,
+		    strerror(errno));
 		destroy(s);
 		return (NULL);
 	}

@@ -111,6 +111,7 @@ state_disk_open(struct event_base *base, const struct state_lock *l,
 {
 	struct state_disk *d = calloc(1, sizeof(*d));
 	pthread_condattr_t attr;
+	int error;
 
 	if (d == NULL)
 		return (NULL);
@@ -124,10 +125,11 @@ state_disk_open(struct event_base *base, const struct state_lock *l,
 	(void)pthread_condattr_destroy(&attr);
 	d->box = mailbox_open(
 	    base, 2, sizeof(struct state_failure), on_written, on_overflow, d);
-	errno = d->box != NULL ? start_thread(d) : ENOMEM;
-	if (errno != 0) {
+	error = d->box != NULL ? start_thread(d) : errno;
+	if (error != 0) {
 		mailbox_close(d->box);
 		destroy(d);
+		errno = error;
 		return (NULL);
 	}
 	return (d);
