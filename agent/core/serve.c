@@ -212,6 +212,24 @@ answer_full(struct serve *s, const struct view *v, const struct instant *now,
 	}
 }
 
+static int64_t
+tick_of(const struct firn_layout *l, uint64_t id)
+{
+	return ((int64_t)(id >> ((unsigned)l->worker_bits + l->sequence_bits)));
+}
+
+/* Until `tick` is the present one, without borrowing. */
+static void
+refuse_until(struct serve *s, const struct view *v, int64_t tick,
+    struct serve_answer *out)
+{
+	int64_t start_ms = layout_tick_start_ms(&s->gen.layout, tick);
+	int64_t ms = ns_to_ms_up(sub_sat(ms_to_ns(start_ms), v->own.ns));
+
+	ms = max64(ms, 1);
+	refuse(s, out, GATE_CLOCK_BACK, ms, ms);
+}
+
 /*
  * The handle has IDs from later than may be issued here: another clock, or
  * this one before it went back.  Far ahead it is refused for good.
@@ -229,6 +247,30 @@ answer_after(struct serve *s, const struct view *v, int64_t tick,
 		refuse(s, out, GATE_WINDOW_SPENT, RETRY_WINDOW_SPENT_MS, 0);
 	else
 		refuse(s, out, GATE_CLOCK_BACK, ms > s->refuse_ms ? 0 : ms, ms);
+}
+
+/*
+ * To go on above such an `after`, IDs would have to be skipped that others
+ * may want, as many as a peer cares to claim.  An honest handle has one only
+ * in the ticks in which it changed from another agent to this one.
+ */
+static bool
+skips_others(
+    const struct serve *s, const struct view *v, const struct serve_request *rq)
+{
+	const struct generator *gen = &s->gen;
+	const struct firn_layout *l = &gen->layout;
+	int64_t tick = generator_tick(gen, &v->limits);
+	int64_t after_tick = tick_of(l, rq->after);
+	uint64_t next = 0;
+
+	if (rq->others == 0 || rq->after == 0 || after_tick < tick ||
+	    after_tick > v->limits.last)
+		return (false); /* the last is the generator's to refuse */
+	return (after_tick > tick ||
+		(layout_compose(l, (uint64_t)tick, gen->worker,
+		     tick == gen->last_tick ? gen->next : 0, &next) &&
+		    rq->after >= next));
 }
 
 /*
@@ -284,6 +326,10 @@ answer_take(struct serve *s, const struct view *v, const struct instant *now,
 	int64_t ns = 0;
 	uint64_t share = share_of(s, v, rq, &ns);
 
+	if (skips_others(s, v, rq)) {
+		refuse_until(s, v, tick_of(&s->gen.layout, rq->after) + 1, out);
+		return;
+	}
 	if (share == 0) {
 		out->verdict = SERVE_WAIT;
 		out->when = (mono_t){ add_sat(now->boot.ns, ns) };

@@ -20,6 +20,8 @@
  * cut       ends in the middle of a request, or does not wait for the reply
  * flood     connects and closes
  * greedy    the most IDs that a request may ask for, all the time
+ * liar      says of itself that it has the last ID but one of this tick or of
+ *           one that may be borrowed (layout `firn`)
  * brief     connects, has one ID, closes: REQUESTS times on each connection
  * pipeline  sends REQUESTS without reading, then reads all, then ends
  */
@@ -495,6 +497,50 @@ be_greedy(void)
 	}
 }
 
+/* Any reply will do; true if it was a grant, and then *last is its last ID. */
+static bool
+get_any(int fd, uint64_t *last)
+{
+	uint8_t p[WIRE_REPLY_MAX];
+	struct wire_header h;
+	struct wire_run r;
+
+	if (!get(fd, p, WIRE_HEADER_SIZE))
+		return (false);
+	wire_get_header(p, &h);
+	if (h.length > WIRE_BODY_MAX || !get(fd, p, h.length))
+		return (false);
+	if (h.status != WIRE_OK)
+		return (false);
+	wire_get_run(p + WIRE_BATCH_SIZE, &r);
+	*last = r.first + (r.count - 1) * r.stride;
+	return (true);
+}
+
+static void
+be_liar(void)
+{
+	uint8_t p[WIRE_REQUEST_SIZE];
+	uint64_t last = 0;
+
+	dial_all();
+	for (uint64_t n = 0; !stopping; n++) {
+		frame(p, 1, n);
+		if (n > 0)
+			wire_put64(
+			    p + 16, ((last | 0xfff) - 1) + (n % 7 << 22));
+		for (unsigned i = 0; i < nconns; i++)
+			wrong += !put(fds[i], p, sizeof(p));
+		for (unsigned i = 0; i < nconns; i++)
+			done += get_any(fds[i], &last);
+		if (n % 16 == 15) { /* where time is now */
+			frame(p, 1, n);
+			wrong += !put(fds[0], p, sizeof(p)) ||
+				 !get_any(fds[0], &last);
+		}
+	}
+}
+
 /* ---- many requests at once ---------------------------------------------------------------- */
 
 /*
@@ -557,6 +603,7 @@ static const struct kind {
 	{ "cut", once_cut, true },
 	{ "flood", once_flood, true },
 	{ "greedy", be_greedy, false },
+	{ "liar", be_liar, false },
 	{ "brief", once_brief, true },
 	{ "pipeline", be_pipeline, false },
 };

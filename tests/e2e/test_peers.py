@@ -20,6 +20,9 @@ from firnlab import wait
 from firnlab.build import SOURCE, program
 from firnlab.process import Process
 
+# One after another, also because a flood would slow down other tests.
+pytestmark = pytest.mark.real_time
+
 KIB = 1024
 LOG_LINES = 200  # of all attacks together, and what an agent says anyway
 QUIET = {'log_level': 'info'}
@@ -120,13 +123,13 @@ def alone_again(agent, clients=2):
 # kind, connections, and whether the agent has to end each of them
 ATTACKS = [('drip', 20, False), ('version', 1, True), ('bad', 1, True),
            ('deaf', 50, False), ('mute', 200, False), ('cut', 1, False),
-           ('flood', 1, False), ('greedy', 7, False)]
+           ('flood', 1, False), ('greedy', 7, False), ('liar', 100, False)]
 
 
 def attack(agent, good, peers, kind, connections, must_end):
     before = good.period()
     peer = peers(agent, kind, connections)
-    if kind in ('drip', 'deaf', 'mute', 'greedy'):
+    if kind in ('drip', 'deaf', 'mute', 'greedy', 'liar'):
         assert peer.line()['done'] == connections
     cost = Cost(agent)
     during = good.period()
@@ -210,6 +213,7 @@ def test_ten_thousand_idle(lab, peers):
 
 # -- accept -----------------------------------------------------------------
 
+@pytest.mark.short
 def test_descriptors_run_out(lab, peers):
     """With room for 20, 100 at a time come and go without a pause each."""
     agent = lab.agent(lab.realm(), conf=QUIET).up()

@@ -689,6 +689,56 @@ test_short_tick_is_open(void **state)
 }
 
 /*
+ * Who says that it has IDs from later in the tick, or from one that may be
+ * borrowed, must not make the others' IDs go by; alone it harms nobody.
+ */
+static void
+test_after_skips_nobody(void **state)
+{
+	struct serve_request rq = { .count = 1, .others = 1 };
+	struct serve_answer out;
+	struct instant now;
+	struct agent a;
+	int64_t tick;
+
+	(void)state;
+	agent_start(&a, "firn", STEP_WAIT);
+	tick = agent_tick(&a);
+	assert_int_equal(ask(&a, 10).grant.granted, 10);
+	for (int64_t ahead = 0; ahead <= LEAD_MS; ahead++) {
+		now = agent_read(&a);
+		rq.after = id_of(&a, tick + ahead, 17, 4000);
+		serve_batch(&a.serve, &a.clock, &now, &rq, &out);
+		expect_refusal(&out, GATE_CLOCK_BACK, ahead + 1, ahead + 1);
+	}
+	/* nothing was skipped, and what it may have had is no lie */
+	rq.after = id_of(&a, tick, 17, 9);
+	serve_batch(&a.serve, &a.clock, &now, &rq, &out);
+	assert_int_equal(out.grant.runs[0].first, id_of(&a, tick, 17, 10));
+	rq.after = id_of(&a, tick, 17, 11);
+	serve_batch(&a.serve, &a.clock, &now, &rq, &out);
+	expect_refusal(&out, GATE_CLOCK_BACK, 1, 1);
+	/* of another worker ID: all of the tick is above the one, below the other */
+	rq.after = id_of(&a, tick, 16, 4095);
+	serve_batch(&a.serve, &a.clock, &now, &rq, &out);
+	assert_int_equal(out.grant.runs[0].first, id_of(&a, tick, 17, 11));
+	rq.after = id_of(&a, tick, 18, 0);
+	serve_batch(&a.serve, &a.clock, &now, &rq, &out);
+	expect_refusal(&out, GATE_CLOCK_BACK, 1, 1);
+	/* once the time said is over it is served */
+	agent_pass(&a, 1);
+	now = agent_read(&a);
+	serve_batch(&a.serve, &a.clock, &now, &rq, &out);
+	assert_int_equal(out.grant.runs[0].first, id_of(&a, tick + 1, 17, 0));
+	/* alone, at once */
+	rq = (struct serve_request){ .count = 1,
+		.after = id_of(&a, tick + 1, 17, 4000) };
+	serve_batch(&a.serve, &a.clock, &now, &rq, &out);
+	assert_int_equal(
+	    out.grant.runs[0].first, id_of(&a, tick + 1, 17, 4001));
+}
+
+/*
  * Seven that always want a million and one that wants an ID now and then, in
  * ticks of a second, served in the order of arrival: the one never waits for
  * the next tick, and nothing of the tick is lost to the others.
@@ -923,6 +973,7 @@ main(void)
 		cmocka_unit_test(test_one_beside_a_million),
 		cmocka_unit_test(test_long_tick_opens),
 		cmocka_unit_test(test_short_tick_is_open),
+		cmocka_unit_test(test_after_skips_nobody),
 		cmocka_unit_test(test_one_beside_seven),
 		cmocka_unit_test(test_random_worlds),
 	};
