@@ -470,6 +470,7 @@ clients_open(const struct clients_host *host)
 void
 clients_look(struct clients *cs)
 {
+	listener_look(cs->host.listener);
 	each_client(cs, client_check);
 	serve_waiting(
 	    cs); /* no wait is for ever, whatever became of its timer */

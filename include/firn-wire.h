@@ -4,8 +4,10 @@
  * put.  Not installed.  Unix stream socket; little-endian; every request is
  * WIRE_REQUEST_SIZE bytes; every reply is a header of WIRE_HEADER_SIZE bytes
  * and as many body bytes as the header says.  Requests may be pipelined; the
- * replies of one connection come in the order of its requests.  The whole
- * text is contrib/PROTOCOL.md.
+ * replies of one connection come in the order of its requests; one of type 0
+ * answers none, and the agent closes after it.  The whole text, with what may
+ * change within a version, is contrib/PROTOCOL.md; tests/unit/test_protocol.c
+ * holds the two together.
  *
  * Version history: 1, the first.
  *
@@ -90,7 +92,7 @@ enum wire_reason {
 	 */
 	WIRE_BAD_VERSION = 64, /* the header's version byte is the agent's */
 	WIRE_NOT_ALLOWED = 65, /* uid or gid not on the list */
-	WIRE_TOO_MANY = 66,    /* max_clients reached, or over its rate */
+	WIRE_TOO_MANY = 66,    /* max_clients; of a batch: over its rate */
 };
 
 struct wire_request {

@@ -45,7 +45,7 @@ grep -oE 'FIRN_[A-Z_]+' "$dir/help" | sort -u >"$dir/program"
 plain "$man/firnd.8" | grep -oE 'FIRN_[A-Z_]+' | sort -u >"$dir/manual"
 same variable "$dir/program" "$dir/manual" firnd.8
 
-# ---- its keys: "name value (source)" -----------------------------------------
+# ---- its keys: "name value (source; SIGHUP|restart)" ---------------------------
 
 echo '{}' >"$dir/empty.json"
 "$FIRN_BUILD/firnd" --config "$dir/empty.json" --check-config >"$dir/keys" ||
@@ -54,10 +54,17 @@ awk '/^[a-z_]+ / { print $1 }' "$dir/keys" | sort -u >"$dir/program"
 plain "$man/firnd.json.5" |
     sed -n 's/^\.It [A-Z][a-z] \([a-z_]*\).*/\1/p' | sort -u >"$dir/manual"
 same key "$dir/program" "$dir/manual" firnd.json.5
+# "new" in the table is what the program does with a change
+awk '/^[a-z_]+ / { print $1, /; restart\)$/ ? "yes" : "no" }' "$dir/keys" |
+    sort -u >"$dir/program"
+plain "$man/firnd.json.5" | sed -n \
+    's/^\.It Ic \([a-z_]*\) Ta .* Ta \([a-z]*\)$/\1 \2/p' |
+    sort -u >"$dir/manual"
+same restart "$dir/program" "$dir/manual" firnd.json.5
 # the default stands in the key's own entry
 while read -r key value source; do
 	value=$(echo "$value" | tr -d '"')
-	[ -n "$value" ] && [ "$source" = "(default)" ] || continue
+	[ -n "$value" ] && [ "${source%;*}" = "(default" ] || continue
 	plain "$man/firnd.json.5" | awk -v key="$key" '
 	    /^\.It / { on = $3 == key } on' | tr -s ' ,;().\t' '\n' |
 	    grep -qxF -e "$value" -e "$(echo "$value" | tr -s ',;().' '\n' |

@@ -317,7 +317,7 @@ conf_print(const struct conf *c, FILE *out)
 		fprintf(out, "  (%s", source_name(c->source[i]));
 		if (c->source[i] == CONF_FILE)
 			fprintf(out, " %s", c->path);
-		fputs(")\n", out);
+		fprintf(out, "; %s)\n", k->reload ? "SIGHUP" : "restart");
 	}
 }
 

@@ -98,7 +98,10 @@ void conf_state_dir(const struct conf *c, char *buf, size_t n);
 /* No ZooKeeper: the worker ID is the operator's word. */
 bool conf_is_alone(const struct conf *c);
 
-/* --check-config: each key, its value and where it came from. */
+/*
+ * --check-config: each key, its value, where it came from, and what a change
+ * of it takes.
+ */
 void conf_print(const struct conf *c, FILE *out);
 void conf_usage(FILE *out);
 

@@ -10,6 +10,7 @@
 #include "listener.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -168,6 +169,23 @@ listener_resume(struct listener *l)
 {
 	if (l->again != NULL && evtimer_pending(l->again, NULL))
 		event_active(l->again, EV_TIMEOUT, 0);
+}
+
+void
+listener_look(struct listener *l)
+{
+	int fd;
+
+	if (l->ready == NULL || l->inherited ||
+	    !listener_path_look(&l->at, &fd))
+		return;
+	on_ready(l->at.fd, EV_READ, l); /* who waits in the old queue */
+	event_del(l->ready);
+	if (dup3(fd, l->at.fd, O_CLOEXEC) == -1)
+		log_warn("socket %s", l->at.path);
+	close(fd);
+	if (!evtimer_pending(l->again, NULL) && event_add(l->ready, NULL) == -1)
+		back_off(l);
 }
 
 const char *

@@ -62,6 +62,12 @@ __attribute__((warn_unused_result)) int listener_start(
 void listener_resume(struct listener *l);
 
 /*
+ * Now and then: a socket that somebody has removed is made again.  Who is
+ * connected, or waits to be, notices nothing.
+ */
+void listener_look(struct listener *l);
+
+/*
  * Listens no more and removes the socket, if it is still the own one.  The
  * lock is kept.  One that was handed over stays where it is, and who waits in
  * its queue waits for the next agent.  May be called twice.

@@ -117,6 +117,12 @@ check_directory(const char *path, struct listener_error *err)
 		memcpy(dir, path, (size_t)(slash - path));
 		dir[slash - path] = '\0';
 	}
+	if (lstat(dir, &st) == 0 && S_ISLNK(st.st_mode) && st.st_uid != 0 &&
+	    st.st_uid != geteuid())
+		return (fail(err, 1, 0,
+		    "socket %s: directory %s is a symbolic link of uid %u, "
+		    "which could point it elsewhere",
+		    path, dir, st.st_uid));
 	if (stat(dir, &st) == -1)
 		return (
 		    fail(err, 1, errno, "socket %s: directory %s", path, dir));
@@ -166,6 +172,8 @@ try_lock(const char *name, int *fd, struct listener_error *err)
 	f = open(name,
 	    O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY,
 	    0600);
+	if (f == -1 && errno == ELOOP)
+		return (fail(err, 1, 0, "lock %s: a symbolic link", name));
 	if (f == -1)
 		return (fail(err, 1, errno, "lock %s", name));
 	if (fstat(f, &held) == -1)
@@ -240,29 +248,55 @@ check_stale(const char *name, bool *stale, struct listener_error *err)
 	return (0);
 }
 
-/* Everything between bind and rename: nobody can connect before listen. */
+/*
+ * At the start the name may be a stale socket's, which is replaced in one
+ * step.  Later it must be nobody's: link() replaces nothing.
+ */
 static int
-dress_socket(struct listener_path *p, const char *name, mode_t mode,
-    gid_t group, struct listener_error *err)
+put_name(const struct listener_path *p, const char *name, bool replace,
+    struct listener_error *err)
+{
+	int rc = replace ? rename(name, p->path) : link(name, p->path);
+
+	if (rc == -1)
+		return (fail(err, 1, errno, "socket %s", p->path));
+	if (!replace && unlink(name) == -1)
+		log_warn("socket %s: cannot remove it", name);
+	return (0);
+}
+
+/* Everything between bind and its name: nobody can connect before listen. */
+static int
+dress_socket(struct listener_path *p, const char *name, bool replace,
+    struct listener_error *err)
 {
 	struct stat st;
 
-	if (group != (gid_t)-1 && lchown(name, (uid_t)-1, group) == -1)
+	if (p->group != (gid_t)-1 && lchown(name, (uid_t)-1, p->group) == -1)
 		return (fail(err, 1, errno,
-		    "socket %s: cannot give it to group %u", name, group));
-	if (chmod(name, mode) == -1 || lstat(name, &st) == -1 ||
+		    "socket %s: cannot give it to group %u", name, p->group));
+	if (chmod(name, p->mode) == -1 || lstat(name, &st) == -1 ||
 	    listen(p->fd, SOMAXCONN) == -1)
 		return (fail(err, 1, errno, "socket %s", name));
 	p->dev = st.st_dev;
 	p->ino = st.st_ino;
-	if (rename(name, p->path) == -1)
-		return (fail(err, 1, errno, "socket %s", p->path));
-	return (0);
+	return (put_name(p, name, replace, err));
+}
+
+/* Nothing may be left at the name that the socket is born under. */
+static int
+clear_name(const char *name, struct listener_error *err)
+{
+	bool stale;
+	int status = check_stale(name, &stale, err);
+
+	if (status == 0 && stale && unlink(name) == -1)
+		status = fail(err, 1, errno, "socket %s", name);
+	return (status);
 }
 
 static int
-bind_socket(struct listener_path *p, mode_t mode, gid_t group,
-    struct listener_error *err)
+bind_socket(struct listener_path *p, bool replace, struct listener_error *err)
 {
 	char name[NAME_MAX_TEXT];
 	struct sockaddr_un sun;
@@ -272,22 +306,17 @@ bind_socket(struct listener_path *p, mode_t mode, gid_t group,
 	snprintf(name, sizeof(name), "%s.new", p->path);
 	status = check_stale(p->path, &stale, err);
 	if (status == 0)
-		status = check_stale(name, &stale, err);
+		status = clear_name(name, err);
 	if (status != 0)
 		return (status);
-	if (stale && unlink(name) == -1)
-		return (fail(err, 1, errno, "socket %s", name));
 	fill_address(&sun, name);
 	p->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (p->fd == -1 || fchmod(p->fd, 0600) == -1 ||
 	    bind(p->fd, (const struct sockaddr *)&sun, sizeof(sun)) == -1)
 		return (fail(err, 1, errno, "socket %s", name));
-	status = dress_socket(p, name, mode, group, err);
-	if (status != 0) {
+	status = dress_socket(p, name, replace, err);
+	if (status != 0)
 		unlink(name);
-		close(p->fd);
-		p->fd = -1;
-	}
 	return (status);
 }
 
@@ -295,8 +324,6 @@ int
 listener_path_open(struct listener_path *p, const struct listener_conf *conf,
     struct listener_error *err)
 {
-	mode_t mode = 0;
-	gid_t group = 0;
 	int status;
 
 	memset(p, 0, sizeof(*p));
@@ -306,19 +333,103 @@ listener_path_open(struct listener_path *p, const struct listener_conf *conf,
 		    "socket \"%s\": a path of 1 to %d bytes is needed",
 		    conf->path, LISTENER_PATH_MAX));
 	strcpy(p->path, conf->path);
-	status = parse_mode(conf->mode, &mode, err);
+	status = parse_mode(conf->mode, &p->mode, err);
 	if (status == 0)
-		status = parse_group(conf->group, &group, err);
+		status = parse_group(conf->group, &p->group, err);
 	if (status == 0)
 		status = check_directory(p->path, err);
 	if (status == 0)
 		status = take_lock(p, err);
 	if (status == 0)
-		status = bind_socket(p, mode, group, err);
+		status = bind_socket(p, true, err);
 	return (status);
 }
 
-/* ---- the end ---- */
+/* ---- while it listens ---------------------------------------------------------- */
+
+static bool
+is_same(const struct stat *st, dev_t dev, ino_t ino)
+{
+	return (st->st_dev == dev && st->st_ino == ino);
+}
+
+/* The lock's file may have been removed along with the socket. */
+static int
+hold_lock(struct listener_path *p, struct listener_error *err)
+{
+	char name[NAME_MAX_TEXT];
+	struct stat held, named;
+	int old = p->lock, status;
+
+	snprintf(name, sizeof(name), "%s.lock", p->path);
+	if (fstat(old, &held) == 0 && lstat(name, &named) == 0 &&
+	    is_same(&named, held.st_dev, held.st_ino))
+		return (0);
+	p->lock = -1;
+	status = take_lock(p, err);
+	if (status != 0)
+		p->lock = old;
+	else
+		close(old);
+	return (status);
+}
+
+/* Another socket under the same name; p->fd stays what it is. */
+static int
+make_again(struct listener_path *p, int *fd, struct listener_error *err)
+{
+	int old = p->fd;
+	int status = check_directory(p->path, err);
+
+	if (status == 0)
+		status = hold_lock(p, err);
+	if (status != 0)
+		return (status);
+	p->fd = -1;
+	status = bind_socket(p, false, err);
+	if (status != 0 && p->fd != -1)
+		close(p->fd);
+	*fd = p->fd;
+	p->fd = old;
+	return (status);
+}
+
+static void
+say_astray(struct listener_path *p, const char *words)
+{
+	if (!p->astray)
+		log_warnx("%s", words);
+	p->astray = true;
+}
+
+bool
+listener_path_look(struct listener_path *p, int *fd)
+{
+	struct listener_error err;
+	struct stat st;
+
+	if (lstat(p->path, &st) == 0) {
+		if (is_same(&st, p->dev, p->ino))
+			p->astray = false;
+		else {
+			fail(&err, 0, 0,
+			    "socket %s: something else has taken its place, "
+			    "left alone: clients do not find this agent",
+			    p->path);
+			say_astray(p, err.text);
+		}
+		return (false);
+	}
+	if (make_again(p, fd, &err) != 0) {
+		say_astray(p, err.text);
+		return (false);
+	}
+	log_warnx("socket %s: it was removed, and is made again", p->path);
+	p->astray = false;
+	return (true);
+}
+
+/* ---- the end -------------------------------------------------------------------- */
 
 void
 listener_path_remove(const struct listener_path *p)
@@ -327,7 +438,7 @@ listener_path_remove(const struct listener_path *p)
 
 	if (lstat(p->path, &st) == -1)
 		return;
-	if (st.st_dev != p->dev || st.st_ino != p->ino) {
+	if (!is_same(&st, p->dev, p->ino)) {
 		log_warnx(
 		    "socket %s: not the own one any more, left alone", p->path);
 		return;

@@ -15,6 +15,9 @@ struct listener_path {
 	int lock; /* -1: not held */
 	dev_t dev; /* of the socket in the file system */
 	ino_t ino;
+	mode_t mode; /* what it was made with */
+	gid_t group; /* (gid_t)-1: the process's own */
+	bool astray; /* the name is not ours, and that was said */
 	char path[LISTENER_PATH_MAX + 1];
 };
 
@@ -25,6 +28,14 @@ struct listener_path {
 __attribute__((warn_unused_result)) int listener_path_open(
     struct listener_path *p, const struct listener_conf *conf,
     struct listener_error *err);
+
+/*
+ * Looks whether the name is still the own socket's.  One that was removed is
+ * made again, if the lock is held or can be had: then true, and *fd is a
+ * socket that listens under the name in place of p->fd.  What else stands
+ * there is left alone, with one line.
+ */
+bool listener_path_look(struct listener_path *p, int *fd);
 
 /* Takes the name away, if it is still the own socket's. */
 void listener_path_remove(const struct listener_path *p);

@@ -417,4 +417,7 @@ def test_five_thousand_children(lab):
         for parent in (realm.claims_path, realm.marks_path):
             names = [n for n in zoo.list(parent)[0] if 'someone' in n]
             assert len(names) == 5000
+    told_of = firn('realm', 'renew', '--zk', lab.server.hosts, '--realm',
+                   realm.name).err
+    assert told_of.count('5000 nodes beside the marks') == 1, told_of
     check([load])

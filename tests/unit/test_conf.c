@@ -831,10 +831,12 @@ test_print(void **state)
 	for (const char *p = text; *p != '\0'; p++)
 		lines += *p == '\n';
 	assert_int_equal(lines, conf_nkeys);
-	assert_non_null(strstr(text, "realm              \"r\"  (flag)\n"));
-	assert_non_null(strstr(text, "drain_ms           2000  (default)\n"));
-	(void)snprintf(
-	    want, sizeof(want), "ttl_ms             7  (file %s)\n", path);
+	assert_non_null(
+	    strstr(text, "realm              \"r\"  (flag; restart)\n"));
+	assert_non_null(
+	    strstr(text, "drain_ms           2000  (default; SIGHUP)\n"));
+	(void)snprintf(want, sizeof(want),
+	    "ttl_ms             7  (file %s; SIGHUP)\n", path);
 	assert_non_null(strstr(text, want));
 	free(text);
 }

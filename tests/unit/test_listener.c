@@ -13,10 +13,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/inotify.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
@@ -393,6 +396,8 @@ check_in_the_way(const char *at, const char *kind)
 		make_file(name);
 	else if (strcmp(kind, "symlink") == 0)
 		assert_int_equal(symlink(target, name), 0);
+	else if (strcmp(kind, "dangling") == 0)
+		assert_int_equal(symlink("nowhere", name), 0);
 	else if (strcmp(kind, "directory") == 0)
 		assert_int_equal(mkdir(name, 0700), 0);
 	else
@@ -411,8 +416,8 @@ check_in_the_way(const char *at, const char *kind)
 static void
 test_in_the_way(void **state)
 {
-	static const char *const kinds[] = { "file", "symlink", "directory",
-		"fifo" };
+	static const char *const kinds[] = { "file", "symlink", "dangling",
+		"directory", "fifo" };
 
 	(void)state;
 	for (size_t i = 0; i < COUNT(kinds); i++) {
@@ -438,6 +443,14 @@ test_lock_tricks(void **state)
 	assert_non_null(strstr(err.text, p.lock));
 	assert_int_equal(access(target, F_OK), -1);
 	assert_int_equal(unlink(p.lock), 0);
+	assert_non_null(strstr(err.text, "a symbolic link"));
+	/* Nor one to a file that is there, which would be locked and cut. */
+	make_file(target);
+	assert_int_equal(symlink(target, p.lock), 0);
+	assert_int_equal(place_listen(&p, &l, &err), 1);
+	assert_non_null(strstr(err.text, "a symbolic link"));
+	assert_int_equal(unlink(p.lock), 0);
+	assert_int_equal(unlink(target), 0);
 	/* So would a hard link. */
 	make_file(target);
 	assert_int_equal(link(target, p.lock), 0);
@@ -445,7 +458,11 @@ test_lock_tricks(void **state)
 	assert_non_null(strstr(err.text, "not a plain file"));
 	assert_int_equal(unlink(p.lock), 0);
 	assert_int_equal(unlink(target), 0);
-	/* Nor can anything be kept in a fifo. */
+	/* Nor can anything be kept in a directory, or a fifo. */
+	assert_int_equal(mkdir(p.lock, 0700), 0);
+	assert_int_equal(place_listen(&p, &l, &err), 1);
+	assert_non_null(strstr(err.text, "Is a directory"));
+	assert_int_equal(rmdir(p.lock), 0);
 	assert_int_equal(mkfifo(p.lock, 0600), 0);
 	assert_int_equal(place_listen(&p, &l, &err), 1);
 	assert_non_null(strstr(err.text, "not a plain file"));
@@ -458,6 +475,299 @@ test_lock_tricks(void **state)
 		assert_non_null(strstr(err.text, "belongs to uid 12345"));
 	}
 	assert_null(l);
+	place_close(&p);
+}
+
+/* Root's link to a directory will do; another's could lead anywhere. */
+static void
+test_directory_is_a_link(void **state)
+{
+	struct listener *l = NULL;
+	struct listener_error err;
+	struct place p;
+	char link_name[112], path[128];
+
+	(void)state;
+	place_open(&p);
+	snprintf(link_name, sizeof(link_name), "%s/link", p.dir);
+	snprintf(path, sizeof(path), "%s/s", link_name);
+	assert_int_equal(symlink(".", link_name), 0);
+	const struct listener_conf conf = { path, "0660", "", 1 };
+	assert_int_equal(listener_open(&l, p.base, &conf, &err), 0);
+	listener_close(l);
+	if (geteuid() == 0) {
+		l = NULL;
+		assert_int_equal(lchown(link_name, 12345, (gid_t)-1), 0);
+		assert_int_equal(listener_open(&l, p.base, &conf, &err), 1);
+		assert_non_null(
+		    strstr(err.text, "a symbolic link of uid 12345"));
+		assert_null(l);
+	}
+	assert_int_equal(unlink(link_name), 0);
+	place_close(&p);
+}
+
+/* ---- somebody changes things meanwhile ------------------------------------------- */
+
+struct vandal {
+	const struct place *p;
+	char target[112]; /* a file that must not be touched */
+	bool at_lock;
+	atomic_bool over;
+};
+
+/* Puts things at the path, or takes the lock's file away, all the time. */
+static void *
+vandal_run(void *arg)
+{
+	struct vandal *v = arg;
+
+	for (unsigned i = 0; !atomic_load(&v->over); i++) {
+		if (v->at_lock) {
+			(void)unlink(v->p->lock);
+			if (i % 3 == 0)
+				(void)!symlink(v->target, v->p->lock);
+			continue;
+		}
+		(void)unlink(v->p->path);
+		if (i % 3 == 0)
+			(void)!symlink(v->target, v->p->path);
+		else if (i % 3 == 1)
+			(void)!symlink("nowhere", v->p->fresh);
+		else
+			(void)unlink(v->p->fresh);
+	}
+	return (NULL);
+}
+
+/*
+ * Only who owns the directory can do it, so it need not work: but each try
+ * ends, by a socket or by a line, and no file behind a link is ever touched.
+ */
+static void
+check_vandal(bool at_lock)
+{
+	struct vandal v = { .at_lock = at_lock };
+	struct listener_error err;
+	struct stat before, after;
+	unsigned good = 0;
+	struct place p;
+	pthread_t t;
+
+	place_open(&p);
+	v.p = &p;
+	snprintf(v.target, sizeof(v.target), "%s/target", p.dir);
+	make_file(v.target);
+	assert_int_equal(lstat(v.target, &before), 0);
+	assert_int_equal(pthread_create(&t, NULL, vandal_run, &v), 0);
+	for (int i = 0; i < 300; i++) {
+		struct listener *l = NULL;
+		int status = place_listen(&p, &l, &err);
+
+		assert_true(status == 0 || status == 1);
+		assert_true((status == 0) == (err.text[0] == '\0'));
+		assert_true((status == 0) == (l != NULL));
+		good += status == 0;
+		listener_close(l);
+	}
+	atomic_store(&v.over, true);
+	assert_int_equal(pthread_join(t, NULL), 0);
+	assert_int_equal(lstat(v.target, &after), 0);
+	assert_int_equal(after.st_size, 4);
+	assert_int_equal(after.st_mode, before.st_mode);
+	assert_int_equal(after.st_ino, before.st_ino);
+	printf("%u of 300 starts beside a vandal\n", good);
+	assert_int_equal(unlink(v.target), 0);
+	(void)!unlink(p.path);
+	(void)!unlink(p.fresh);
+	(void)!unlink(p.lock);
+	place_close(&p);
+}
+
+static void
+test_vandals(void **state)
+{
+	(void)state;
+	check_vandal(false);
+	check_vandal(true);
+}
+
+/* ---- the name while it listens --------------------------------------------------- */
+
+/* It listens, accepts, and looks, with a client that is connected. */
+static struct listener *
+place_start(struct place *p)
+{
+	struct listener *l = NULL;
+	struct listener_error err;
+
+	assert_int_equal(place_listen(p, &l, &err), 0);
+	assert_int_equal(listener_start(l, on_accept, p), 0);
+	listener_look(l);
+	return (l);
+}
+
+static void
+check_reached(struct place *p, bool reached)
+{
+	unsigned before = p->accepted;
+	int fd = dial(p->path);
+
+	turn(p->base);
+	assert_int_equal(fd >= 0, reached);
+	assert_int_equal(p->accepted, before + (reached ? 1 : 0));
+	if (fd >= 0)
+		close(fd);
+}
+
+static void
+test_removed(void **state)
+{
+	struct listener *l;
+	struct stat before, after;
+	struct place p;
+	int watch;
+
+	(void)state;
+	place_open(&p);
+	l = place_start(&p);
+	watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+	assert_true(inotify_add_watch(watch, p.dir, IN_ALL_EVENTS) >= 0);
+	assert_int_equal(lstat(p.path, &before), 0);
+	check_reached(&p, true);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(unlink(p.path), 0);
+		check_reached(&p, false);
+		(void)seen(watch);
+		listener_look(l);
+		assert_int_equal(seen(watch), IN_CREATE);
+		assert_int_equal(lstat(p.path, &after), 0);
+		assert_int_equal(before.st_mode, after.st_mode);
+		assert_int_equal(after.st_nlink, 1);
+		assert_int_equal(access(p.fresh, F_OK), -1);
+		check_reached(&p, true);
+		check_reached(&p, true);
+	}
+	/* Nothing happens while nothing has happened. */
+	assert_int_equal(lstat(p.path, &before), 0);
+	listener_look(l);
+	assert_int_equal(lstat(p.path, &after), 0);
+	assert_int_equal(before.st_ino, after.st_ino);
+	close(watch);
+	listener_close(l);
+	assert_int_equal(lstat(p.path, &after), -1);
+	place_close(&p);
+}
+
+/* Who waits in the queue of a socket that has lost its name is let in. */
+static void
+test_removed_with_a_queue(void **state)
+{
+	struct listener *l;
+	struct place p;
+	int fd;
+
+	(void)state;
+	place_open(&p);
+	l = place_start(&p);
+	fd = dial(p.path);
+	assert_int_equal(unlink(p.path), 0);
+	assert_int_equal(p.accepted, 0);
+	listener_look(l);
+	assert_int_equal(p.accepted, 1);
+	assert_int_equal(write(p.fd, "x", 1), 1);
+	close(fd);
+	listener_close(l);
+	place_close(&p);
+}
+
+static void
+test_removed_lock(void **state)
+{
+	struct listener *l, *second = NULL;
+	struct listener_error err;
+	struct place p;
+	int other;
+
+	(void)state;
+	place_open(&p);
+	l = place_start(&p);
+	/* With the lock's file gone as well, it is taken anew. */
+	assert_int_equal(unlink(p.path), 0);
+	assert_int_equal(unlink(p.lock), 0);
+	listener_look(l);
+	check_reached(&p, true);
+	assert_int_equal(place_listen(&p, &second, &err), 1);
+	assert_non_null(strstr(err.text, "another firnd (pid "));
+	/* Held by another by now: the name is theirs. */
+	assert_int_equal(unlink(p.path), 0);
+	assert_int_equal(unlink(p.lock), 0);
+	make_file(p.lock);
+	other = open(p.lock, O_RDWR | O_CLOEXEC);
+	assert_int_equal(flock(other, LOCK_EX | LOCK_NB), 0);
+	for (int i = 0; i < 3; i++)
+		listener_look(l);
+	check_reached(&p, false);
+	/* Until they leave. */
+	close(other);
+	listener_look(l);
+	check_reached(&p, true);
+	assert_int_equal(place_listen(&p, &second, &err), 1);
+	listener_close(l);
+	place_close(&p);
+}
+
+static void
+test_replaced(void **state)
+{
+	struct listener *l;
+	struct stat before, after;
+	struct place p;
+
+	(void)state;
+	place_open(&p);
+	l = place_start(&p);
+	assert_int_equal(unlink(p.path), 0);
+	make_socket(p.path);
+	assert_int_equal(lstat(p.path, &before), 0);
+	for (int i = 0; i < 3; i++)
+		listener_look(l);
+	assert_int_equal(lstat(p.path, &after), 0);
+	assert_int_equal(before.st_ino, after.st_ino);
+	assert_int_equal(unlink(p.path), 0);
+	/* What is in the way of the way there is somebody's, too. */
+	make_file(p.fresh);
+	listener_look(l);
+	check_reached(&p, false);
+	assert_int_equal(unlink(p.fresh), 0);
+	listener_look(l);
+	check_reached(&p, true);
+	listener_close(l);
+	place_close(&p);
+}
+
+static void
+test_removed_directory(void **state)
+{
+	struct listener *l;
+	struct place p;
+
+	(void)state;
+	place_open(&p);
+	l = place_start(&p);
+	assert_int_equal(unlink(p.path), 0);
+	assert_int_equal(unlink(p.lock), 0);
+	assert_int_equal(rmdir(p.dir), 0);
+	listener_look(l);
+	/* One that others can write is not good enough. */
+	assert_int_equal(mkdir(p.dir, 0700), 0);
+	assert_int_equal(chmod(p.dir, 0777), 0);
+	listener_look(l);
+	check_reached(&p, false);
+	assert_int_equal(chmod(p.dir, 0755), 0);
+	listener_look(l);
+	check_reached(&p, true);
+	listener_close(l);
 	place_close(&p);
 }
 
@@ -1521,6 +1831,13 @@ main(void)
 		cmocka_unit_test(test_stale),
 		cmocka_unit_test(test_in_the_way),
 		cmocka_unit_test(test_lock_tricks),
+		cmocka_unit_test(test_directory_is_a_link),
+		cmocka_unit_test(test_vandals),
+		cmocka_unit_test(test_removed),
+		cmocka_unit_test(test_removed_with_a_queue),
+		cmocka_unit_test(test_removed_lock),
+		cmocka_unit_test(test_replaced),
+		cmocka_unit_test(test_removed_directory),
 		cmocka_unit_test(test_stop_leaves_others),
 		cmocka_unit_test(test_accept),
 		cmocka_unit_test(test_descriptors_run_out),
