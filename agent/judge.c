@@ -240,8 +240,8 @@ judge_run(struct judge *j, mono_t now, const struct judge_where *where)
 		return;
 	sysclock_entropy(&rnd);
 	j->peers = peers_start(where->zk, where->workers, where->marks,
-	    where->k, where->own_claim, j->boot_id, rnd.word[0],
-	    where->foreign, on_peers, j);
+	    where->k, where->own_claim, j->boot_id, rnd.word[0], where->foreign,
+	    on_peers, j);
 	j->due = j->peers == NULL;
 	if (j->peers == NULL)
 		j->retry_at = mono_add_ms(now, RETRY_MS);

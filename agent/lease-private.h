@@ -78,6 +78,5 @@ void lease_marks_path(
 void lease_say_state(
     void *arg, enum claim_state from, enum claim_state to, const char *cause);
 void lease_say_news(struct lease *l);
-void lease_complain(struct lease *l, const char *path, const char *what);
 
 #endif

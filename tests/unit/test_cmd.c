@@ -483,8 +483,8 @@ test_odd(void **state)
 		"claim " UUID_A "-w-0000000001: line 1, column 1: a value "
 		"should stand here",
 		"claim " UUID_B "-w-0000000002: not allowed (its access list)",
-		"mark 0001: ceiling_tick: must be a whole number from "
-		"-4611686018427387903 to 4611686018427387903",
+		("mark 0001: ceiling_tick: must be a whole number from "
+		 "-4611686018427387903 to 4611686018427387903"),
 		"mark 0002: not allowed (its access list)",
 		"mark 0003: it is empty",
 		"mark 0007: 1048000 bytes are too many: at most 65536",
