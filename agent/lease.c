@@ -254,8 +254,7 @@ take_over_state(struct lease *l, const struct instant *now)
 	struct claim_past past;
 
 	if (found == STATE_NONE || found == STATE_GARBLED ||
-	    found == STATE_UNREAD ||
-	    strcmp(r->realm, l->conf->realm) != 0)
+	    found == STATE_UNREAD || strcmp(r->realm, l->conf->realm) != 0)
 		return;
 	if (found == STATE_RESUME) {
 		/* A step made meanwhile is seen as a step. */
