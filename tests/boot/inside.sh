@@ -96,6 +96,13 @@ check 'the socket listens' within 30 is ActiveState active firnd.socket
 check 'READY without ZooKeeper' within 30 is ActiveState active
 check 'STATUS without a realm' within 30 status_says '*no_realm*'
 check 'it runs as firn' [ "$(stat -c %U "/proc/$(show MainPID)")" = firn ]
+calls_are_right() {
+	local calls=" $(show SystemCallFilter) "
+	[[ $calls == *" adjtimex "* && $calls == *" clock_adjtime "* &&
+	    $calls != *" settimeofday "* && $calls != *" chown "* &&
+	    $calls != *" sched_setscheduler "* && $calls == *" accept4 "* ]]
+}
+check 'the system calls are those that it needs' calls_are_right
 check 'mode and owner of the socket' \
     [ "$(stat -c '%a %U %G' /run/firn/firn.sock)" = '660 firn firn' ]
 configure "$GOOD"
@@ -150,6 +157,10 @@ for ((i = 0; i < 3; i++)); do
 	within 30 another_pid "$pid" && takes || break
 done
 check 'killed three times, started again' [ $i = 3 ]
+went_on() {
+	[ "$(journalctl -q -o cat -u firnd | grep -c 'state: goes on as')" -ge 3 ]
+}
+check 'each went on from the state file, under this boot ID' within 20 went_on
 check 'it was Restart that did so' [ "$(show NRestarts)" -ge 3 ]
 check 'the socket stayed' [ "$(stat -c %i /run/firn/firn.sock)" = "$inode" ]
 kill -TERM "${pids[@]}"
@@ -206,7 +217,7 @@ systemctl daemon-reload
 
 check 'a stop' systemctl stop firnd
 check 'is clean' is ExecMainStatus 0
-check 'says so' logged 'firnd.service: Deactivated successfully'
+check 'says so' within 20 logged 'firnd.service: Deactivated successfully'
 check 'the socket is still there' is ActiveState active firnd.socket
 check 'who asks starts it' firn next --timeout 30000
 check 'so that it runs' within 30 is ActiveState active
@@ -229,6 +240,27 @@ configure "$GOOD"
 systemctl reset-failed firnd.service firnd.socket
 check 'mended, it starts' systemctl restart firnd.socket firnd.service
 check 'and serves' serves
+
+# ---- without ZooKeeper -----------------------------------------------------------------
+
+drop=/run/systemd/system/firnd.service.d
+alone() {
+	mkdir -p $drop
+	printf '[Service]\nExecStart=\nExecStart=%s --static-worker 7 %s\n' \
+	    "/usr/local/sbin/firnd --layout firn --epoch 2025-01-01T00:00:00Z" \
+	    "$1" >$drop/alone.conf
+	systemctl daemon-reload && systemctl restart firnd
+}
+printf '{}\n' >/etc/firn/firnd.json
+check 'an agent without ZooKeeper starts' alone --first-use
+check 'and serves' serves
+check 'from a state on disk' within 10 [ -s /var/lib/firn/state ]
+check 'a second time' alone ''
+check 'it goes on from there' serves
+rm -r $drop
+configure "$GOOD"
+systemctl daemon-reload
+systemctl restart firnd
 
 # ---- an instance ----------------------------------------------------------------------
 
