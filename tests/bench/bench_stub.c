@@ -1,46 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench_stub - what an ID costs the application: from the cache with one and
- * two threads, by the array, at a steady million a second, and uncached;
- * against the agent that listens on $FIRN_SOCKET.
- *
- * One "name value unit" a line on standard output.
+ * bench_stub - what an ID costs the application, against the agent that
+ * listens on $FIRN_SOCKET; one measurement a run, named by the first argument.
  */
+#include <errno.h>
 #include <pthread.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
 
+#include "bench.h"
 #include "firn.h"
 
-#define LOOP_NS INT64_C(500000000)
-#define CHUNK 1000 /* IDs between two looks at the clock */
 #define MANY 4096
-#define PACED 1000000 /* IDs, and IDs a second */
-#define UNCACHED 20000
+#define CHECKED 2000000 /* IDs of each thread that are compared */
+#define SHORTS 1000
+#define METER_NS INT64_C(1000000)
 
-static int64_t
-now_ns(void)
+static struct firn *handle;
+static uint64_t last;
+
+static void __attribute__((noreturn)) fail(const char *what)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ((int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec);
-}
-
-static void
-row(const char *name, double value, const char *unit)
-{
-	printf("%-28s %12.2f %s\n", name, value, unit);
-	fflush(stdout);
+	fprintf(stderr, "bench_stub: %s\n", what);
+	exit(1);
 }
 
 static void
 check(int rc, struct firn *f)
 {
-	char why[256];
+	char why[256] = "";
 
 	if (rc == FIRN_OK)
 		return;
@@ -69,184 +55,276 @@ struct looper {
 	struct firn *f;
 	int64_t until_ns;
 	uint64_t taken;
+	uint64_t *ids; /* NULL, or room for CHECKED of them */
 };
 
 static void *
 looper_main(void *arg)
 {
 	struct looper *l = arg;
-	uint64_t id, last = 0, taken = 0;
+	uint64_t id, before = 0, taken = 0;
 
 	while (now_ns() < l->until_ns) {
-		for (int i = 0; i < CHUNK; i++) {
+		for (int i = 0; i < BENCH_CHUNK; i++) {
 			check(firn_next(l->f, &id), l->f);
-			if (id <= last) {
-				fprintf(stderr, "bench_stub: IDs fell\n");
-				exit(1);
-			}
-			last = id;
+			if (id <= before)
+				fail("IDs fell");
+			before = id;
 		}
-		taken += CHUNK;
+		taken += BENCH_CHUNK;
 	}
 	l->taken = taken;
 	return (NULL);
 }
 
+static void *
+collector_main(void *arg)
+{
+	struct looper *l = arg;
+
+	for (size_t i = 0; i < CHECKED; i++)
+		check(firn_next(l->f, &l->ids[i]), l->f);
+	return (NULL);
+}
+
+static void
+join_threads(struct looper *l, unsigned threads, void *(*run)(void *))
+{
+	pthread_t t[2];
+
+	for (unsigned i = 0; i < threads; i++)
+		if (pthread_create(&t[i], NULL, run, &l[i]) != 0)
+			fail("no thread");
+	for (unsigned i = 0; i < threads; i++)
+		(void)pthread_join(t[i], NULL);
+}
+
+/* IDs a nanosecond. */
 static double
 loop_threads(unsigned threads)
 {
 	struct firn *f = open_handle(0);
-	struct looper l[2];
-	pthread_t t[2];
-	int64_t start_ns = now_ns(), took_ns;
-	uint64_t taken = 0;
+	int64_t start_ns = now_ns();
+	struct looper l[2] = {
+		{ .f = f, .until_ns = start_ns + BENCH_LOOP_NS },
+		{ .f = f, .until_ns = start_ns + BENCH_LOOP_NS },
+	};
+	double rate;
 
-	for (unsigned i = 0; i < threads; i++) {
-		l[i] =
-		    (struct looper){ .f = f, .until_ns = start_ns + LOOP_NS };
-		if (pthread_create(&t[i], NULL, looper_main, &l[i]) != 0)
-			exit(1);
-	}
-	for (unsigned i = 0; i < threads; i++) {
-		(void)pthread_join(t[i], NULL);
-		taken += l[i].taken;
-	}
-	took_ns = now_ns() - start_ns;
+	join_threads(l, threads, looper_main);
+	rate =
+	    (double)(l[0].taken + l[1].taken) / (double)(now_ns() - start_ns);
 	firn_close(f);
-	return ((double)taken / (double)took_ns * 1e9);
+	return (rate);
+}
+
+/* Each thread's IDs rise, so those that both have are found by merging. */
+static size_t
+count_twice(const uint64_t *a, const uint64_t *b)
+{
+	size_t twice = 0;
+
+	for (size_t i = 1; i < CHECKED; i++)
+		if (a[i] <= a[i - 1] || b[i] <= b[i - 1])
+			fail("IDs fell");
+	for (size_t i = 0, k = 0; i < CHECKED && k < CHECKED;) {
+		if (a[i] == b[k]) {
+			twice++;
+			i++;
+			k++;
+		} else if (a[i] < b[k]) {
+			i++;
+		} else {
+			k++;
+		}
+	}
+	return (twice);
 }
 
 static void
 bench_cached(void)
 {
+	struct firn *f = open_handle(0);
+	struct looper l[2] = { { .f = f }, { .f = f } };
 	double one = loop_threads(1), two = loop_threads(2);
 
-	row("next_1_thread", 1e9 / one, "ns/ID");
-	row("next_2_threads", 1e9 / two, "ns/ID");
-	row("next_2_threads_gain", two / one, "times");
+	for (int i = 0; i < 2; i++) {
+		l[i].ids = malloc(CHECKED * sizeof(uint64_t));
+		if (l[i].ids == NULL)
+			fail("no memory");
+	}
+	join_threads(l, 2, collector_main);
+	row("next_1_thread", 1 / one);
+	row("next_2_threads", 1 / two);
+	row("next_2_threads_gain", two / one);
+	row("next_2_threads_twice", (double)count_twice(l[0].ids, l[1].ids));
+	firn_close(f);
 }
 
 static void
 bench_many(void)
 {
 	static uint64_t ids[MANY];
-	struct firn *f = open_handle(0);
 	int64_t start_ns = now_ns(), took_ns;
 	uint64_t taken = 0;
 	size_t got;
 
+	handle = open_handle(0);
 	do {
-		check(firn_next_many(f, ids, MANY, &got), f);
+		check(firn_next_many(handle, ids, MANY, &got), handle);
 		taken += got;
 		took_ns = now_ns() - start_ns;
-	} while (took_ns < LOOP_NS);
-	firn_close(f);
-	row("next_many_4096", (double)took_ns / (double)taken, "ns/ID");
+	} while (took_ns < BENCH_LOOP_NS);
+	row("next_many_4096", (double)took_ns / (double)taken);
 }
 
 /* ---- tails ---- */
 
-static int
-compare_ns(const void *a, const void *b)
+static void
+take_next(void *arg)
 {
-	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+	uint64_t id;
 
-	return (x < y ? -1 : x > y);
+	(void)arg;
+	check(firn_next(handle, &id), handle);
+	if (id <= last)
+		fail("IDs fell");
+	last = id;
 }
 
 static void
-row_tail(const char *name, int64_t *ns, size_t n)
+take_nothing(void *arg)
 {
-	static const struct {
-		const char *name;
-		double share;
-	} marks[] = { { "p50", 0.5 }, { "p99", 0.99 }, { "p99.9", 0.999 },
-		{ "max", 1 } };
-	char text[64];
-
-	qsort(ns, n, sizeof(*ns), compare_ns);
-	for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++) {
-		size_t at = (size_t)(marks[i].share * (double)(n - 1));
-
-		snprintf(text, sizeof(text), "%s_%s", name, marks[i].name);
-		row(text, (double)ns[at], "ns");
-	}
+	(void)arg;
 }
 
-/*
- * One ID each microsecond, refills included; with no handle the same loop
- * takes none, to tell the stub's tail from the machine's.
- */
+/* What a short program pays: open, one ID, close. */
 static void
-bench_paced(struct firn *f, const char *name)
+take_short(void *arg)
 {
-	static int64_t ns[PACED];
-	int64_t due_ns = now_ns();
-	uint64_t id = 0;
+	struct firn *f = open_handle(0);
+	uint64_t id;
 
-	for (size_t i = 0; i < PACED; i++) {
-		int64_t t;
+	(void)arg;
+	check(firn_next(f, &id), f);
+	firn_close(f);
+}
 
-		due_ns += 1000000000 / PACED;
-		do
-			t = now_ns();
-		while (t < due_ns);
-		if (f != NULL)
-			check(firn_next(f, &id), f);
-		ns[i] = now_ns() - t;
-		if (t - due_ns > 1000000) /* preempted: do not catch up */
-			due_ns = t;
-	}
-	row_tail(name, ns, PACED);
+static void
+bench_paced_next(void)
+{
+	handle = open_handle(0);
+	bench_paced("paced", take_next, NULL);
+}
+
+static void
+bench_control(void)
+{
+	bench_paced("control", take_nothing, NULL);
 }
 
 static void
 bench_uncached(void)
 {
-	static int64_t ns[UNCACHED];
-	struct firn *f = open_handle(1);
-	uint64_t id;
-
-	for (size_t i = 0; i < UNCACHED; i++) {
-		int64_t t = now_ns();
-
-		check(firn_next(f, &id), f);
-		ns[i] = now_ns() - t;
-	}
-	firn_close(f);
-	row_tail("uncached", ns, UNCACHED);
+	handle = open_handle(1);
+	bench_calls("uncached", BENCH_CALLS, take_next, NULL);
 }
 
-/* What a short program pays: open, one ID, close. */
 static void
 bench_short(void)
 {
-	static int64_t ns[1000];
-	uint64_t id;
-
-	for (size_t i = 0; i < 1000; i++) {
-		int64_t t = now_ns();
-		struct firn *f = open_handle(0);
-
-		check(firn_next(f, &id), f);
-		firn_close(f);
-		ns[i] = now_ns() - t;
-	}
-	row_tail("open_next_close", ns, 1000);
+	bench_calls("short", SHORTS, take_short, NULL);
 }
 
-int
-main(void)
+/* For callgrind.sh, which counts the instructions of so many calls. */
+static void
+bench_count(long n, uint32_t max_batch)
 {
-	struct firn *f;
+	handle = open_handle(max_batch);
+	for (long i = 0; i < n; i++)
+		take_next(NULL);
+}
 
-	bench_cached();
-	bench_many();
-	f = open_handle(0);
-	bench_paced(f, "paced");
-	firn_close(f);
-	bench_paced(NULL, "paced_control");
-	bench_uncached();
-	bench_short();
+/* ---- with others, between two instants of CLOCK_MONOTONIC ---- */
+
+static void
+sleep_until(int64_t ns)
+{
+	struct timespec ts = { .tv_sec = (time_t)(ns / 1000000000),
+		.tv_nsec = (long)(ns % 1000000000) };
+
+	while (
+	    clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL) == EINTR)
+		;
+}
+
+/* As many as there are; warm before the start. */
+static void
+bench_greedy(int64_t start_ns, int64_t end_ns)
+{
+	uint64_t taken = 0;
+	int64_t t;
+
+	handle = open_handle(0);
+	while ((t = now_ns()) < end_ns) {
+		for (int i = 0; i < 64; i++)
+			take_next(NULL);
+		if (t >= start_ns)
+			taken += 64;
+	}
+	row("greedy_ids", (double)taken);
+}
+
+/* One each millisecond. */
+static void
+bench_meter(int64_t start_ns, int64_t end_ns)
+{
+	static struct histogram h;
+
+	handle = open_handle(0);
+	for (int64_t due = start_ns; due < end_ns; due += METER_NS) {
+		int64_t t;
+
+		sleep_until(due);
+		t = now_ns();
+		take_next(NULL);
+		histogram_add(&h, (uint64_t)(now_ns() - t));
+		if (now_ns() - due > METER_NS) /* do not catch up */
+			due += (now_ns() - due) / METER_NS * METER_NS;
+	}
+	row_tail("meter", &h);
+	row("meter_ids", (double)h.total);
+}
+
+static const struct {
+	const char *name;
+	void (*run)(void);
+} simple[] = {
+	{ "cached", bench_cached },
+	{ "many", bench_many },
+	{ "paced", bench_paced_next },
+	{ "control", bench_control },
+	{ "uncached", bench_uncached },
+	{ "short", bench_short },
+};
+
+int
+main(int argc, char **argv)
+{
+	for (size_t i = 0; i < sizeof(simple) / sizeof(simple[0]); i++) {
+		if (argc == 2 && strcmp(argv[1], simple[i].name) == 0) {
+			simple[i].run();
+			return (0);
+		}
+	}
+	if (argc == 4 && strcmp(argv[1], "greedy") == 0)
+		bench_greedy(atoll(argv[2]), atoll(argv[3]));
+	else if (argc == 4 && strcmp(argv[1], "meter") == 0)
+		bench_meter(atoll(argv[2]), atoll(argv[3]));
+	else if (argc == 4 && strcmp(argv[1], "count") == 0)
+		bench_count(atol(argv[2]), (uint32_t)atol(argv[3]));
+	else
+		fail("cached, many, paced, control, uncached, short, "
+		     "greedy START END, meter START END, count N BATCH");
 	return (0);
 }
