@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "log.h"
+#include "zk.h"
 
 struct tally {
 	unsigned taken, left;
@@ -30,6 +31,22 @@ on_changed(void *arg, const struct conf_change *change)
 	}
 }
 
+/* It needs a restart, which a reload must not let come to nothing. */
+static bool
+hosts_good(const struct conf *fresh, struct doc_error *err)
+{
+	const char *wrong = NULL;
+	size_t where = 0;
+
+	if (!conf_is_alone(fresh))
+		wrong = zk_check_hosts(fresh->zookeeper, &where);
+	if (wrong != NULL)
+		doc_error_set(err,
+		    "zookeeper: \"%.80s\": %s (at character %zu)",
+		    fresh->zookeeper, wrong, where + 1);
+	return (wrong == NULL);
+}
+
 static bool
 take(struct reload *r, struct conf *fresh, struct doc_error *err)
 {
@@ -38,6 +55,7 @@ take(struct reload *r, struct conf *fresh, struct doc_error *err)
 	struct tally t = { 0, 0 };
 
 	if (conf_load(fresh, r->argc, r->argv, &action, err) != 0 ||
+	    !hosts_good(fresh, err) ||
 	    conf_merge(r->conf, fresh, on_changed, &t, err) != 0)
 		return (false);
 	if (log_level_parse(r->conf->log_level, &level) == 0)
