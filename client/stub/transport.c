@@ -148,14 +148,14 @@ transport_events(const struct transport *t)
 
 /*
  * Is the connection refused, not a request?  Such a reply may come before any
- * request was read, so it has no cookie.  Too many is said of either: too many
- * clients, and too many IDs for one of them.
+ * request was read, so it has no type and no cookie.  Too many is said of
+ * either: too many clients, and too many IDs for one of them.
  */
 static bool
-header_ends(const struct transport *t, const struct wire_header *h)
+header_ends(const struct wire_header *h)
 {
 	if (h->status == WIRE_TOO_MANY)
-		return (t->nflight == 0 || h->cookie != t->flight[0].cookie);
+		return (h->type == 0);
 	return (h->status >= WIRE_BAD_VERSION);
 }
 
@@ -167,7 +167,7 @@ header_fault(const struct transport *t, const struct wire_header *h)
 		return ("another version of the protocol");
 	if (h->length > WIRE_BODY_MAX)
 		return ("a length over the limit");
-	if (header_ends(t, h))
+	if (header_ends(h))
 		return (NULL);
 	if (t->nflight == 0)
 		return ("a reply without a request");
@@ -229,7 +229,7 @@ reply_take(struct transport *t, struct transport_reply *out)
 	out->fault = body_fault(&h, body);
 	if (out->fault != NULL)
 		return (TRANSPORT_BAD);
-	out->ends = header_ends(t, &h);
+	out->ends = header_ends(&h);
 	out->type = h.type;
 	out->status = h.status;
 	out->body = body;
