@@ -61,6 +61,7 @@ open_sockets(void)
 static void
 child_take(unsigned number)
 {
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that failed */
 	own.n = 0; /* the parent's */
 	close(own.fd);
 	idfile_open(&own, prefix, number, 0);
