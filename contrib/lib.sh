@@ -112,7 +112,8 @@ snapshot() {
 	    --exclude=Makefile.in --exclude=./libtool --exclude='./m4/l*.m4' \
 	    --exclude='*.o' --exclude='*.lo' --exclude='*.la' --exclude=.libs \
 	    --exclude=.deps --exclude=__pycache__ --exclude='*.log' \
-	    --exclude='*.trs' . | tar -C "$new" -xf - ||
+	    --exclude='*.trs' --exclude='./contrib/systemd/*.service' . |
+	    tar -C "$new" -xf - ||
 	    die "cannot copy the tree to $1"
 	(cd "$new" && find . -type f | sort) >"$list.new"
 	[ ! -e "$list" ] || comm -23 "$list" "$list.new" |

@@ -3,6 +3,7 @@
 hears how the agent is (NOTIFY_SOCKET).  The manager here is these tests."""
 
 import os
+import re
 import signal
 import socket
 import statistics
@@ -265,6 +266,27 @@ def test_the_manager_is_told(lab, abstract):
     assert agent.process.wait(20) == 0
     assert any(t.startswith('STATUS=draining') for t in ear.heard) or \
         ear.until('STATUS=draining')
+    ear.socket.close()
+
+
+def test_an_outage_is_told_once(lab):
+    """ZooKeeper away and back: one line for each, whatever counts down."""
+    proxy = lab.proxy()
+    agent = lab.agent(lab.realm(), hosts=proxy.hosts, conf=QUICK)
+    ear = Ear('%s/notify' % lab.dir)
+    agent.env = {'NOTIFY_SOCKET': '%s/notify' % lab.dir}
+    agent.start()
+    serving = ear.until('STATUS=serving')
+    agent.reserves(10000)
+    proxy.refuse()
+    line = ear.until('STATUS=isolated', 30)
+    assert re.search(r', worker ID \d+, ZooKeeper is away, IDs until '
+                     r'20\d\d-\S+Z$', line), line
+    proxy.heal()
+    assert ear.until('STATUS=serving', 30) == serving
+    states = [t.split(',')[0] for t in ear.heard[ear.heard.index(serving):]
+              if t.startswith('STATUS=')]
+    assert all(a != b for a, b in zip(states, states[1:])), ear.heard
     ear.socket.close()
 
 
