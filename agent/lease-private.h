@@ -9,6 +9,7 @@
 #include "judge.h"
 #include "lease.h"
 #include "sweep.h"
+#include "sysclock.h"
 #include "zk.h"
 
 #define LEASE_PATH_MAX 256
@@ -29,6 +30,8 @@ struct lease {
 	bool is_alone; /* no ZooKeeper: zk is NULL, the claim sleeps */
 	struct alone alone;
 	struct judge *judge;
+	struct sysclock_kernel kernel; /* of kernel_at */
+	mono_t kernel_at;
 	bool ended; /* issuing has ended, the file has its last word */
 	struct zk *zk;
 	struct event *timer;

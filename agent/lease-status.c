@@ -54,6 +54,18 @@ lease_uuid(const struct lease *l)
 }
 
 static void
+status_kernel(const struct lease *l, struct status_doc *out)
+{
+	if (!l->kernel.known)
+		return;
+	out->has_kernel = true;
+	out->kernel_synchronized = l->kernel.synchronized;
+	out->kernel_error_ms = (l->kernel.error_us + 999) / 1000;
+	(void)snprintf(
+	    out->kernel_leap, sizeof(out->kernel_leap), "%s", l->kernel.leap);
+}
+
+static void
 status_window(
     const struct lease *l, const struct instant *now, struct status_doc *out)
 {
@@ -99,4 +111,5 @@ lease_status(
 		out->counter = cn.counter;
 	status_window(l, now, out);
 	judge_status(l->judge, out);
+	status_kernel(l, out);
 }

@@ -459,6 +459,17 @@ measure_now(struct lease *l, const struct instant *now)
 	(void)evtimer_add(l->timer, &at_once);
 }
 
+/* Each second is enough for what is only shown. */
+static void
+ask_kernel(struct lease *l, const struct instant *now)
+{
+	if (l->kernel_at.ns != 0 &&
+	    !mono_reached(now->boot, mono_add_ms(l->kernel_at, 1000)))
+		return;
+	l->kernel_at = now->boot;
+	sysclock_kernel(&l->kernel);
+}
+
 void
 lease_update(struct lease *l, const struct instant *now)
 {
@@ -466,6 +477,7 @@ lease_update(struct lease *l, const struct instant *now)
 	const struct window *w;
 	struct claim_now t;
 
+	ask_kernel(l, now);
 	if (l->is_alone) {
 		update_alone(l, now);
 		return;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/timex.h>
 #include <time.h>
 
 #include "log.h"
@@ -50,6 +51,29 @@ sysclock_read(struct instant *out)
 			break;
 	}
 	*out = best;
+}
+
+void
+sysclock_kernel(struct sysclock_kernel *out)
+{
+	struct timex tx = { .modes = 0 };
+	int state = clock_adjtime(CLOCK_REALTIME, &tx);
+
+	*out = (struct sysclock_kernel){ .leap = "none" };
+	if (state == -1) {
+		/* Filters of system calls often know only the older one. */
+		tx = (struct timex){ .modes = 0 };
+		state = adjtimex(&tx);
+	}
+	if (state == -1)
+		return;
+	out->known = true;
+	out->synchronized = state != TIME_ERROR && !(tx.status & STA_UNSYNC);
+	out->error_us = tx.esterror;
+	if ((tx.status & STA_INS) != 0)
+		out->leap = "insert";
+	else if ((tx.status & STA_DEL) != 0)
+		out->leap = "delete";
 }
 
 void

@@ -11,6 +11,17 @@
 
 void sysclock_read(struct instant *out);
 
+/* What the kernel says of its wall clock (set by chronyd, ntpd, ...). */
+struct sysclock_kernel {
+	bool known; /* false: not allowed to ask */
+	bool synchronized;
+	int64_t error_us; /* its estimate */
+	const char *leap; /* "none", "insert", "delete": at the day's end */
+};
+
+/* Asks only: nothing is ever changed. */
+void sysclock_kernel(struct sysclock_kernel *out);
+
 /* Fresh random bytes from the kernel (getrandom). */
 void sysclock_entropy(struct entropy *out);
 

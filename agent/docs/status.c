@@ -53,6 +53,13 @@ put_lease(struct json_out *o, const struct status_doc *d)
 	json_put_number_or_null(o, "offset_ms", d->has_offset, d->offset_ms);
 	json_put_number_or_null(o, "error_ms", d->has_offset, d->error_ms);
 	json_put_number(o, "peers", d->peers);
+	if (d->has_kernel)
+		json_put_bool(o, "kernel_synchronized", d->kernel_synchronized);
+	else
+		json_put_null(o, "kernel_synchronized");
+	json_put_number_or_null(
+	    o, "kernel_error_ms", d->has_kernel, d->kernel_error_ms);
+	json_put_text_or_null(o, "kernel_leap", d->kernel_leap);
 }
 
 int
@@ -122,6 +129,19 @@ get_words(const struct json_at *at, struct status_doc *d)
 }
 
 static int
+get_kernel(const struct json_at *at, struct status_doc *d)
+{
+	d->has_kernel = json_has(at, "kernel_synchronized");
+	if (d->has_kernel && json_get_bool(at, "kernel_synchronized",
+				 &d->kernel_synchronized) != 0)
+		return (-1);
+	if (get_i64(at, "kernel_error_ms", &d->kernel_error_ms) != 0)
+		return (-1);
+	return (get_text(
+	    at, "kernel_leap", d->kernel_leap, sizeof(d->kernel_leap)));
+}
+
+static int
 get_figures(const struct json_at *at, struct status_doc *d)
 {
 	if (get_i64(at, "epoch_ms", &d->epoch_ms) != 0 ||
@@ -165,6 +185,8 @@ status_parse(const char *text, size_t length, struct status_doc *out,
 		return (-1);
 	at.object = doc;
 	rc = get_words(&at, &d);
+	if (rc == 0)
+		rc = get_kernel(&at, &d);
 	if (rc == 0)
 		rc = get_figures(&at, &d);
 	cJSON_Delete(doc);

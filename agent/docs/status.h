@@ -29,6 +29,10 @@ struct status_doc {
 	bool has_offset; /* against ZooKeeper; the next two are measured */
 	int64_t offset_ms, error_ms;
 	int64_t peers;
+	bool has_kernel; /* the kernel's word on its clock; the next three */
+	bool kernel_synchronized;
+	int64_t kernel_error_ms;
+	char kernel_leap[8]; /* none insert delete */
 	uint64_t issued, clients, batches, refusals;
 	uint64_t denied; /* connections: not_allowed */
 	uint64_t limited; /* requests: over max_ids_per_second */

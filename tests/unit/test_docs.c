@@ -721,6 +721,8 @@ longest_status_doc(void)
 		.offset_ms = INT64_MIN,
 		.error_ms = INT64_MIN,
 		.peers = INT64_MIN,
+		.has_kernel = true,
+		.kernel_error_ms = INT64_MIN,
 		.issued = UINT64_MAX,
 		.clients = UINT64_MAX,
 		.batches = UINT64_MAX,
@@ -742,6 +744,7 @@ longest_status_doc(void)
 	fill(d.bits, sizeof(d.bits));
 	fill(d.claim, sizeof(d.claim));
 	fill(d.source, sizeof(d.source));
+	fill(d.kernel_leap, sizeof(d.kernel_leap));
 	fill(d.version, sizeof(d.version));
 	return (d);
 }
@@ -768,6 +771,9 @@ test_status_longest(void **state)
 	assert_true(back.has_offset && d.error_ms == back.error_ms);
 	assert_true(d.mark_ms == back.mark_ms && d.skew_ms == back.skew_ms);
 	assert_true(d.counter == back.counter && d.peers == back.peers);
+	assert_true(back.has_kernel && !back.kernel_synchronized);
+	assert_true(d.kernel_error_ms == back.kernel_error_ms);
+	assert_string_equal(d.kernel_leap, back.kernel_leap);
 }
 
 static void
@@ -796,7 +802,9 @@ test_status_text(void **state)
 	    "\"claim\":null,\"counter\":null,\"mark_ms\":null,"
 	    "\"window_left_ms\":null,\"source\":null,\"connected\":false,"
 	    "\"skew_ms\":null,"
-	    "\"offset_ms\":null,\"error_ms\":null,\"peers\":0,\"issued\":\"0\","
+	    "\"offset_ms\":null,\"error_ms\":null,\"peers\":0,"
+	    "\"kernel_synchronized\":null,\"kernel_error_ms\":null,"
+	    "\"kernel_leap\":null,\"issued\":\"0\","
 	    "\"clients\":\"0\",\"batches\":\"0\",\"refusals\":\"0\","
 	    "\"denied\":\"0\",\"limited\":\"0\","
 	    "\"config_reloads\":\"0\",\"config_reload_failures\":\"0\","

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
+#include <sys/timex.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -112,10 +113,41 @@ test_no_false_step(void **state)
 	    READINGS, worst_ns / 1000, naive_steps, -naive_ns / 1000);
 }
 
+/* The kernel's word is what adjtimex(8) prints, and asking changes nothing. */
+static void
+test_kernel(void **state)
+{
+	struct timex before = { .modes = 0 }, after = { .modes = 0 };
+	int word = adjtimex(&before);
+	struct sysclock_kernel k;
+
+	(void)state;
+	for (int i = 0; i < 1000; i++)
+		sysclock_kernel(&k);
+	assert_int_equal(k.known, word != -1);
+	if (word == -1) {
+		assert_string_equal(k.leap, "none");
+		return;
+	}
+	assert_int_equal(k.synchronized,
+	    word != TIME_ERROR && (before.status & STA_UNSYNC) == 0);
+	assert_true(k.error_us >= 0);
+	assert_string_equal(k.leap, (before.status & STA_INS) != 0   ? "insert"
+				    : (before.status & STA_DEL) != 0 ? "delete"
+								     : "none");
+	assert_true(adjtimex(&after) != -1);
+	assert_true(before.freq == after.freq && before.tick == after.tick);
+	assert_int_equal(before.status, after.status);
+	print_message("kernel: synchronized %d, give or take %" PRId64
+		      " us, leap second: %s\n",
+	    k.synchronized, k.error_us, k.leap);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_kernel),
 		cmocka_unit_test_setup_teardown(
 		    test_no_false_step, start_hogs, end_hogs),
 	};
