@@ -11,9 +11,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -24,6 +26,7 @@
 #include "log.h"
 
 #define ACCEPT_ROUNDS 8 /* then those who are in get their turn */
+#define SPARE 16 /* descriptors that clients do not get: ZooKeeper's, files' */
 
 struct listener {
 	struct event_base *base;
@@ -111,20 +114,52 @@ recovered(struct listener *l)
 	log_peer(LOG_LEVEL_WARN, "socket %s: accepts all again", l->at.path);
 }
 
+/* The first descriptor that is kept for others than clients. */
+static int
+first_spare(void)
+{
+	struct rlimit rl;
+
+	if (getrlimit(RLIMIT_NOFILE, &rl) == -1 || rl.rlim_cur > INT_MAX ||
+	    rl.rlim_cur < 8 * SPARE)
+		return (INT_MAX);
+	return ((int)rl.rlim_cur - SPARE);
+}
+
+/* Would the next one be a client's?  The kernel gives the lowest there is. */
+static bool
+has_room(const struct listener *l, int spare)
+{
+	int fd = fcntl(l->at.fd, F_DUPFD_CLOEXEC, 0);
+
+	if (fd != -1)
+		close(fd);
+	return (fd != -1 && fd < spare);
+}
+
 static void
 on_ready(evutil_socket_t sock, short what, void *arg)
 {
 	struct listener *l = arg;
-	int fd;
+	int fd, spare = first_spare();
 
 	(void)sock;
 	(void)what;
+	if (l->starved && spare != INT_MAX && !has_room(l, spare)) {
+		errno = EMFILE;
+		back_off(l);
+		return;
+	}
 	for (int i = 0; i < ACCEPT_ROUNDS && l->at.fd != -1; i++) {
 		fd =
 		    accept4(l->at.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 		if (fd != -1) {
 			hand_over(l, fd);
-			continue;
+			if (fd < spare)
+				continue;
+			errno = EMFILE;
+			back_off(l);
+			return;
 		}
 		if (errno == EINTR || errno == ECONNABORTED)
 			continue; /* that one is gone; there may be others */

@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -69,6 +70,8 @@ struct place {
 	struct listener *listener;
 	char dir[64], path[96];
 	unsigned accepted;
+	bool keeps;
+	int kept[8]; /* by keeps */
 };
 
 static void
@@ -77,8 +80,11 @@ on_accept(void *arg, int fd, const struct listener_peer *peer)
 	struct place *p = arg;
 
 	(void)peer;
+	if (p->keeps)
+		p->kept[p->accepted] = fd;
+	else
+		close(fd);
 	p->accepted++;
-	close(fd);
 }
 
 static void
@@ -194,6 +200,48 @@ test_no_pause(void **state)
 	assert_int_equal(p.accepted, 1);
 	assert_false(listener_starved(p.listener));
 	close(fd);
+	place_close(&p);
+}
+
+/* The last descriptors are ZooKeeper's and the files', not the clients'. */
+static void
+test_spare(void **state)
+{
+	struct rlimit old, low;
+	struct place p;
+	int fds[3], filler[256], n = 0;
+
+	(void)state;
+	place_open(&p);
+	p.keeps = true;
+	for (size_t k = 0; k < COUNT(fds); k++)
+		fds[k] = dial(&p);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
+	low = old;
+	low.rlim_cur = 256;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
+	do { /* one is left below the last 16 */
+		filler[n] = dup(fds[0]);
+		assert_in_range(filler[n], 0, 238);
+	} while (filler[n++] < 238);
+	turn(p.base);
+	assert_int_equal(p.accepted, 2);
+	assert_true(listener_starved(p.listener));
+	listener_resume(p.listener); /* somebody left, and it is taken again */
+	turn(p.base);
+	assert_int_equal(p.accepted, 2);
+	close(p.kept[0]);
+	listener_resume(p.listener);
+	turn(p.base);
+	assert_int_equal(p.accepted, 3);
+	assert_false(listener_starved(p.listener));
+	close(p.kept[1]);
+	close(p.kept[2]);
+	while (n > 0)
+		close(filler[--n]);
+	for (size_t k = 0; k < COUNT(fds); k++)
+		close(fds[k]);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
 	place_close(&p);
 }
 
@@ -332,6 +380,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_pause),
 		cmocka_unit_test(test_no_pause),
+		cmocka_unit_test(test_spare),
 		cmocka_unit_test(test_log_is_bounded),
 	};
 
