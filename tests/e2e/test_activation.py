@@ -102,6 +102,23 @@ def test_who_waits_in_the_queue_is_served_by_the_next_agent(managed):
     assert managed.untouched()
 
 
+def test_a_second_agent_is_held_off_by_the_state(lab, managed):
+    """A manager that starts two on one socket: the state's lock, 1, and the
+    first goes on."""
+    first = managed.agent.up()
+    second = lab.agent(first.realm, conf=QUICK)
+    second.socket, second.state_dir = first.socket, first.state_dir
+    second.launcher, second.pass_fds = first.launcher, first.pass_fds
+    second.start()
+    assert second.process.wait(20) == 1
+    assert 'another firnd (pid %d) uses it' % first.process.pid \
+        in second.log(), second.log()
+    assert managed.untouched()
+    client = managed.connect()
+    ask_status(client)
+    read_status(client)
+
+
 def restart(agent, kill):
     """Ends it and starts it; when that began, and when it had ended"""
     begun = time.monotonic()
