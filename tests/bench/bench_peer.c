@@ -6,6 +6,8 @@
  *   bench_peer uuid           libuuid's time UUIDs, one at a time
  *   bench_peer redis PATH     INCR over a Unix socket
  *   bench_peer postgres PATH  nextval() over a Unix socket
+ *   bench_peer echo           a process that only answers: what any round
+ *       trip costs here, with the sizes of firn's frames
  *
  * libuuid is loaded when it is there; the servers are spoken to without their
  * libraries, so that only the server and the socket are measured.
@@ -15,11 +17,14 @@
 #include <pthread.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "bench.h"
 
 #define NOT_INSTALLED 77
+#define ECHO_REQUEST 32
+#define ECHO_REPLY 56 /* a header, a batch, one run */
 #define EPOCH_MS INT64_C(1735689600000)
 
 static int fd = -1;
@@ -79,8 +84,8 @@ take_generated_wide(void *arg)
 static void
 bench_generator(void)
 {
-	row("generator", bench_loop(take_generated_wide, NULL));
-	row("generator_41_10_12", bench_loop(take_generated, NULL));
+	bench_loop("generator", take_generated_wide, NULL);
+	bench_loop("generator_41_10_12", take_generated, NULL);
 }
 
 /* ---- libuuid ---- */
@@ -106,9 +111,48 @@ bench_uuid(void)
 	if (symbol == NULL)
 		return (NOT_INSTALLED);
 	memcpy(&uuid_generate_time, &symbol, sizeof(symbol));
-	row("uuid", bench_loop(take_uuid, NULL));
+	bench_loop("uuid", take_uuid, NULL);
 	bench_paced("uuid_paced", take_uuid, NULL);
 	return (0);
+}
+
+/* ---- the floor ---- */
+
+static void
+take_echo(void *arg)
+{
+	static char bytes[ECHO_REPLY];
+
+	(void)arg;
+	if (send(fd, bytes, ECHO_REQUEST, MSG_NOSIGNAL) != ECHO_REQUEST ||
+	    recv(fd, bytes, ECHO_REPLY, MSG_WAITALL) != ECHO_REPLY)
+		fail("echo");
+}
+
+static void
+bench_echo(void)
+{
+	char bytes[ECHO_REPLY] = { 0 };
+	int ends[2];
+	pid_t pid;
+
+	if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0)
+		fail("socketpair");
+	pid = fork();
+	if (pid == -1)
+		fail("fork");
+	if (pid == 0) {
+		close(ends[0]);
+		while (recv(ends[1], bytes, ECHO_REQUEST, MSG_WAITALL) > 0 &&
+		       send(ends[1], bytes, ECHO_REPLY, MSG_NOSIGNAL) > 0)
+			;
+		_exit(0);
+	}
+	close(ends[1]);
+	fd = ends[0];
+	bench_calls("echo", BENCH_CALLS, take_echo, NULL);
+	close(fd);
+	(void)waitpid(pid, NULL, 0);
 }
 
 /* ---- servers ---- */
@@ -222,6 +266,8 @@ main(int argc, char **argv)
 		bench_generator();
 	} else if (argc == 2 && strcmp(argv[1], "uuid") == 0) {
 		return (bench_uuid());
+	} else if (argc == 2 && strcmp(argv[1], "echo") == 0) {
+		bench_echo();
 	} else if (argc == 3 && strcmp(argv[1], "redis") == 0) {
 		connect_to(argv[2]);
 		bench_calls("redis", BENCH_CALLS, take_redis, NULL);
@@ -230,7 +276,7 @@ main(int argc, char **argv)
 		postgres_start();
 		bench_calls("postgres", BENCH_CALLS, take_postgres, NULL);
 	} else {
-		fail("generator, uuid, redis PATH or postgres PATH");
+		fail("generator, uuid, echo, redis PATH or postgres PATH");
 	}
 	return (0);
 }

@@ -23,16 +23,21 @@ static void __attribute__((noreturn)) fail(const char *what)
 	exit(1);
 }
 
-static void
-check(int rc, struct firn *f)
+/* Out of line, so that the loops pay for a comparison only. */
+static void __attribute__((noinline, cold)) fail_with(int rc, struct firn *f)
 {
 	char why[256] = "";
 
-	if (rc == FIRN_OK)
-		return;
 	(void)firn_why(f, why, sizeof(why));
 	fprintf(stderr, "bench_stub: %s: %s\n", firn_errname(rc), why);
 	exit(69);
+}
+
+static inline void
+check(int rc, struct firn *f)
+{
+	if (__builtin_expect(rc != FIRN_OK, 0))
+		fail_with(rc, f);
 }
 
 static struct firn *
@@ -55,6 +60,7 @@ struct looper {
 	struct firn *f;
 	int64_t until_ns;
 	uint64_t taken;
+	int64_t cpu_ns;
 	uint64_t *ids; /* NULL, or room for CHECKED of them */
 };
 
@@ -63,6 +69,7 @@ looper_main(void *arg)
 {
 	struct looper *l = arg;
 	uint64_t id, before = 0, taken = 0;
+	int64_t start_cpu_ns = cpu_ns();
 
 	while (now_ns() < l->until_ns) {
 		for (int i = 0; i < BENCH_CHUNK; i++) {
@@ -74,6 +81,7 @@ looper_main(void *arg)
 		taken += BENCH_CHUNK;
 	}
 	l->taken = taken;
+	l->cpu_ns = cpu_ns() - start_cpu_ns;
 	return (NULL);
 }
 
@@ -112,6 +120,9 @@ loop_threads(unsigned threads)
 	double rate;
 
 	join_threads(l, threads, looper_main);
+	if (threads == 1)
+		row("next_1_thread_cpu",
+		    (double)l[0].cpu_ns / (double)l[0].taken);
 	rate =
 	    (double)(l[0].taken + l[1].taken) / (double)(now_ns() - start_ns);
 	firn_close(f);

@@ -137,6 +137,7 @@ class Run:
         self.peer('uuidd', 'uuid')
         self.take('bench_stub', 'many', agent=wide)
         self.take('bench_stub', 'uncached', agent=wide)
+        self.take('bench_peer', 'echo')
         if 'Redis' not in self.absent:
             self.peer('Redis', 'redis', self.peers['Redis'].socket)
         if 'PostgreSQL' not in self.absent:

@@ -19,6 +19,7 @@ BARS = [  # name of the figure, what the bar says, whose it is
     ('next_1_thread', 'firn_next, from the cache', 'firn'),
     ('uuid', 'libuuid time UUID, uuidd running', 'peer'),
     ('generator', 'in the process: mutex and clock', 'peer'),
+    ('echo_p50', 'a process that only echoes (p50)', 'peer'),
     ('uncached_p50', 'firn, a round trip for each ID (p50)', 'firn'),
     ('redis_p50', 'Redis INCR (p50)', 'peer'),
     ('postgres_p50', 'PostgreSQL nextval (p50)', 'peer'),

@@ -21,6 +21,8 @@ ROWS = [
         0.7, 'uuid', 'libuuid with uuidd'),
     row('the same', 'next_1_thread', 'ns', 0.2, 'generator',
         'mutex and clock in the process'),
+    row('the same, time of the processor alone', 'next_1_thread_cpu', 'ns',
+        None, 'generator_cpu', 'mutex and clock in the process'),
     row('at 1 M IDs/s, refills included: p99.9', 'paced_p99.9', 'ns', 1000,
         None, ''),
     row('the same: worst, not preempted', 'paced_own', 'ns', 0.1,
@@ -38,6 +40,8 @@ ROWS = [
         'PostgreSQL nextval'),
     row('the same: p99', 'uncached_p99', 'ns', None, 'postgres_p99',
         'PostgreSQL nextval'),
+    row('the same: p50', 'uncached_p50', 'ns', None, 'echo_p50',
+        'a process that only echoes'),
     row('a short program: open, one ID, close: p50', 'short_p50', 'ns',
         150000),
     row('saturation, 1 client, of 4,096,000 IDs/s', 'saturation_1', '%', 99.9,
@@ -55,7 +59,9 @@ ROWS = [
     row('memory of the agent for a connection',
         lambda m: max(m['crowd_bytes'], 0), 'bytes'),
     row('agent, idle: resident', 'idle_rss_mb', 'MiB', 8),
-    row('agent, idle: wake-ups a second, all threads', 'idle_wakeups', ''),
+    # its timers are the clock's, each second, and a renewal each 3 s, whose
+    # write and read ZooKeeper's two threads carry
+    row('agent, idle: wake-ups a second, all threads', 'idle_wakeups', '', 6),
     row('agent: exec to first ID, ZooKeeper up', 'first_ms', 'ms', 100),
     row('1,000 sessions, a write and a read each 3 s: write p50',
         'zk_set_p50', 'ns'),
