@@ -45,6 +45,8 @@ def arguments():
 
 def main():
     args = arguments()
+    for name in ('FIRN_SOCKET', 'FIRN_ZK', 'FIRN_REALM'):
+        os.environ.pop(name, None)  # they steer what is started here
     reason = zoo.missing()
     if reason:
         sys.exit('make bench: ' + reason)
