@@ -61,7 +61,7 @@ struct looper {
 	int64_t until_ns;
 	uint64_t taken;
 	int64_t cpu_ns;
-	uint64_t *ids; /* NULL, or room for CHECKED of them */
+	uint64_t *ids; /* room for CHECKED of them */
 };
 
 static void *
@@ -155,15 +155,14 @@ count_twice(const uint64_t *a, const uint64_t *b)
 static void
 bench_cached(void)
 {
+	static uint64_t ids[2][CHECKED];
 	struct firn *f = open_handle(0);
-	struct looper l[2] = { { .f = f }, { .f = f } };
+	struct looper l[2] = {
+		{ .f = f, .ids = ids[0] },
+		{ .f = f, .ids = ids[1] },
+	};
 	double one = loop_threads(1), two = loop_threads(2);
 
-	for (int i = 0; i < 2; i++) {
-		l[i].ids = malloc(CHECKED * sizeof(uint64_t));
-		if (l[i].ids == NULL)
-			fail("no memory");
-	}
 	join_threads(l, 2, collector_main);
 	row("next_1_thread", 1 / one);
 	row("next_2_threads", 1 / two);
