@@ -29,6 +29,7 @@
 #include "reload.h"
 #include "sysclock.h"
 #include "tell.h"
+#include "web.h"
 
 #define REMIND_MS 60000 /* a line while it refuses */
 #define FIRST_REMIND_MS 10000
@@ -387,15 +388,27 @@ agent_clock(struct agent *a)
 	return (&a->clk);
 }
 
-int
-agent_run(struct agent *a, struct lease *lease)
+/* What HTTP asks for, at a wake-up of its own. */
+static void
+on_web_status(void *arg, struct status_doc *d)
 {
+	struct agent *a = arg;
+
+	wake(a);
+	clients_status(a->clients, d);
+}
+
+int
+agent_run(struct agent *a, struct lease *lease, struct web *web)
+{
+	const struct web_host host = { on_web_status, NULL, a };
+
 	a->lease = lease;
 	a->status = 1; /* unless a drain says otherwise */
 	a->clients = clients_open(
 	    &(struct clients_host){ a->base, a->conf, a->listener, lease,
 		&a->serve, &a->clk, &a->now, on_wake, on_empty, on_status, a });
-	if (a->clients == NULL) {
+	if (a->clients == NULL || !web_start(web, a->base, &host)) {
 		log_error("no memory to accept connections");
 		return (1);
 	}

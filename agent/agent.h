@@ -19,6 +19,7 @@ struct event_base;
 struct lease;
 struct listener;
 struct notify;
+struct web;
 
 /*
  * argc and argv are read again at SIGHUP, which changes *conf; all pointers
@@ -32,7 +33,7 @@ struct serve *agent_serve(struct agent *a);
 struct clock *agent_clock(struct agent *a);
 
 /* Serves until SIGTERM or SIGINT and the drain after it; the exit status. */
-int agent_run(struct agent *a, struct lease *lease);
+int agent_run(struct agent *a, struct lease *lease, struct web *web);
 
 /* Closes what connections are left.  Before the lease and the listener. */
 void agent_close(struct agent *a);

@@ -261,19 +261,26 @@ request_contract(
 	return (put(c, rq, WIRE_OK, body, answer_put_contract(body, &v)));
 }
 
+void
+clients_status(const struct clients *cs, struct status_doc *d)
+{
+	const struct answer_view v = view(cs);
+
+	answer_fill_status(&v, cs->n, cs->batches, d);
+	d->denied = cs->denied;
+	d->limited = cs->limited;
+	cs->host.status(cs->host.arg, d);
+}
+
 static enum conn_verdict
 request_status(
     struct clients *cs, struct conn *c, const struct wire_request *rq)
 {
-	const struct answer_view v = view(cs);
 	struct status_doc d;
 	char text[WIRE_STATUS_MAX];
 	int length;
 
-	answer_fill_status(&v, cs->n, cs->batches, &d);
-	d.denied = cs->denied;
-	d.limited = cs->limited;
-	cs->host.status(cs->host.arg, &d);
+	clients_status(cs, &d);
 	length = status_format(&d, text, sizeof(text));
 	if (length < 0) {
 		log_warnx("the status document does not fit a reply");

@@ -46,6 +46,9 @@ void clients_reload(struct clients *cs);
 
 uint64_t clients_count(const struct clients *cs);
 
+/* The document that WIRE_STATUS is answered with. */
+void clients_status(const struct clients *cs, struct status_doc *d);
+
 /* Accepts and reads no more; each is closed once it has its replies. */
 void clients_drain(struct clients *cs);
 

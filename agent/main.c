@@ -20,6 +20,7 @@
 #include "listener.h"
 #include "log.h"
 #include "notify.h"
+#include "web.h"
 #include "zk.h"
 
 #define ACCEPT_BACKOFF_MS 1000
@@ -137,6 +138,20 @@ socket_open(struct event_base *base, const struct conf *conf)
 	return (l);
 }
 
+static struct web *
+web_open_or_die(const struct conf *conf, struct listener *listener)
+{
+	struct doc_error err;
+	struct web *w = NULL;
+	int status = web_open(&w, conf, &err);
+
+	if (status != 0) {
+		listener_close(listener); /* leaves no socket behind */
+		log_fatal(status, "%s", err.text);
+	}
+	return (w);
+}
+
 static struct hold *
 state_open_or_die(
     struct event_base *base, const struct conf *conf, struct listener *listener)
@@ -161,6 +176,7 @@ main(int argc, char **argv)
 	struct agent *agent;
 	struct lease *lease;
 	struct hold *hold;
+	struct web *web;
 	struct doc_error err;
 	int status;
 
@@ -175,15 +191,18 @@ main(int argc, char **argv)
 	if (agent == NULL)
 		log_fatal(1, "out of memory");
 	hold = state_open_or_die(base, &conf, listener);
+	web = web_open_or_die(&conf, listener);
 	lease = lease_open(base, &conf, agent_serve(agent), agent_clock(agent),
 	    hold, &status, &err);
 	if (lease == NULL) {
+		web_close(web);
 		listener_close(listener);
 		log_fatal(status, "%s", err.text);
 	}
 
-	status = agent_run(agent, lease);
+	status = agent_run(agent, lease, web);
 
+	web_close(web);
 	agent_close(agent);
 	lease_close(lease);
 	hold_close(hold);

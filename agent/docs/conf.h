@@ -24,6 +24,7 @@ struct conf {
 	char socket[108]; /* --socket, FIRN_SOCKET */
 	char socket_mode[8]; /* "0660" */
 	char socket_group[64]; /* "": the process's own */
+	char http[128]; /* --http; "": off; see conf_http */
 	char log_level[8]; /* --log-level; "info" */
 	char layout[40]; /* --layout: "" or must be the realm's */
 	char epoch[40]; /* --epoch: "" or must be the realm's */

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sysexits.h>
 
+#include "conf_http.h"
 #include "conf_key.h"
 #include "layout.h"
 #include "realm.h"
@@ -95,6 +96,17 @@ static const char *
 check_groups(const char *text)
 {
 	return (check_list(text, true));
+}
+
+static const char *
+check_http(const char *text)
+{
+	struct conf_http where;
+
+	return (conf_http_parse(text, &where)
+		    ? NULL
+		    : "must be ADDR:PORT, [ADDR]:PORT or unix:PATH, with an "
+		      "address in numbers");
 }
 
 static const char *
@@ -193,6 +205,9 @@ const struct conf_key conf_keys[] = {
 	  .help = "permissions of the socket, octal" },
 	{ TEXT(socket_group, "", check_group),
 	  .help = "group of the socket; empty: the process's own" },
+	{ TEXT(http, "", check_http),
+	  .flag = "--http", .argument = "ADDR:PORT",
+	  .help = "where metrics are served, or unix:PATH; empty: nowhere" },
 	{ TEXT(log_level, "info", check_log_level), .reload = true,
 	  .flag = "--log-level", .argument = "LEVEL",
 	  .help = "least that is logged: debug, info, warn, error" },

@@ -15,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include "conf_http.h"
 #include "conf_key.h"
 #include "dice.h"
 
@@ -789,11 +790,57 @@ check_text_room(const struct conf_key *k)
 	}
 }
 
+/* Where HTTP may be served, and what is no such place. */
+static void
+test_http(void **state)
+{
+	static const struct {
+		const char *text;
+		enum conf_http_kind kind;
+		int family;
+	} good[] = {
+		{ "", CONF_HTTP_OFF, 0 },
+		{ "127.0.0.1:9464", CONF_HTTP_INET, AF_INET },
+		{ "0.0.0.0:1", CONF_HTTP_INET, AF_INET },
+		{ "10.1.2.3:65535", CONF_HTTP_INET, AF_INET },
+		{ "[::]:9464", CONF_HTTP_INET, AF_INET6 },
+		{ "[2001:db8::7]:80", CONF_HTTP_INET, AF_INET6 },
+		{ "unix:/run/firn/http.sock", CONF_HTTP_UNIX, 0 },
+		{ "unix:http:80", CONF_HTTP_UNIX, 0 },
+	};
+	static const char *const bad[] = { "9464", ":9464", "127.0.0.1",
+		"127.0.0.1:", "127.0.0.1:0", "127.0.0.1:65536", "127.0.0.1:-1",
+		"127.0.0.1:80x", "127.0.0.1: 80", "127.0.0.1:80:80", "::1:80",
+		"[::1]", "[::1]80", "[::1:80", "[127.0.0.1]:80", "[]:80",
+		"localhost:80", "*:80", "1:80", "1.2.3:80",
+		"http://127.0.0.1:80", "unix:", "/run/x", "256.1.1.1:80",
+		"[aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+		"aaa"
+		"aaaaaa]:80",
+		"unix:/"
+		"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+		"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa" };
+	struct conf_http where;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		assert_true(conf_http_parse(good[i].text, &where));
+		assert_int_equal(where.kind, good[i].kind);
+		if (where.kind == CONF_HTTP_INET)
+			assert_int_equal(where.addr.ss_family, good[i].family);
+		if (where.kind == CONF_HTTP_UNIX)
+			assert_string_equal(where.path, good[i].text + 5);
+	}
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		if (conf_http_parse(bad[i], &where))
+			fail_msg("\"%s\" is taken", bad[i]);
+}
+
 static void
 test_limits(void **state)
 {
 	(void)state;
-	assert_int_equal(conf_nkeys, 31);
+	assert_int_equal(conf_nkeys, 32);
 	for (size_t i = 0; i < conf_nkeys; i++) {
 		const struct conf_key *k = &conf_keys[i];
 
@@ -1001,6 +1048,7 @@ main(void)
 		cmocka_unit_test(test_merge),
 		cmocka_unit_test(test_merge_each),
 		cmocka_unit_test(test_merge_shows_in_part),
+		cmocka_unit_test(test_http),
 		cmocka_unit_test(test_limits),
 		cmocka_unit_test(test_print),
 		cmocka_unit_test(test_usage_text),

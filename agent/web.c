@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * web - what HTTP answers: /metrics, /healthz, /readyz, /status.
+ *
+ * Invariant: it asks, and changes nothing: from here no way leads to an ID.
+ */
+#include "web.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "conf_http.h"
+#include "exposition.h"
+#include "http.h"
+#include "listener_path.h"
+#include "log.h"
+
+#define MODE "0660" /* of a Unix socket */
+#define TEXT_MAX 65536
+#define PLAIN "text/plain; charset=utf-8"
+
+struct web {
+	struct web_host host;
+	struct http *http;
+	int fd; /* listens, while http does not have it */
+	bool has_path;
+	struct listener_path at; /* of a Unix socket */
+	char text[TEXT_MAX]; /* the answer in hand */
+};
+
+/* ---- answers ------------------------------------------------------------------ */
+
+static void
+say(struct http_reply *out, int code, const char *text)
+{
+	*out = (struct http_reply){ code, PLAIN, text, strlen(text) };
+}
+
+static void
+answer_metrics(struct web *w, struct http_reply *out)
+{
+	int n = w->host.metrics(w->host.arg, w->text, sizeof(w->text));
+
+	if (n < 0)
+		say(out, 500, "the metrics do not fit\n");
+	else
+		*out = (struct http_reply){ 200, EXPO_CONTENT_TYPE, w->text,
+			(size_t)n };
+}
+
+static void
+answer_ready(struct web *w, struct http_reply *out)
+{
+	struct status_doc d;
+	bool ready;
+
+	w->host.status(w->host.arg, &d);
+	ready =
+	    strcmp(d.state, "serving") == 0 || strcmp(d.state, "isolated") == 0;
+	(void)snprintf(w->text, sizeof(w->text), "%s%s%s\n", d.state,
+	    d.words[0] != '\0' ? ": " : "", d.words);
+	say(out, ready ? 200 : 503, w->text);
+}
+
+static void
+answer_status(struct web *w, struct http_reply *out)
+{
+	struct status_doc d;
+	int n;
+
+	w->host.status(w->host.arg, &d);
+	n = status_format(&d, w->text, sizeof(w->text));
+	if (n < 0)
+		say(out, 500, "the status does not fit\n");
+	else
+		*out = (struct http_reply){ 200, "application/json", w->text,
+			(size_t)n };
+}
+
+static void
+on_path(void *arg, const char *path, struct http_reply *out)
+{
+	struct web *w = arg;
+
+	if (strcmp(path, "/metrics") == 0)
+		answer_metrics(w, out);
+	else if (strcmp(path, "/healthz") == 0)
+		say(out, 200, "ok\n"); /* the loop turns: it answers */
+	else if (strcmp(path, "/readyz") == 0)
+		answer_ready(w, out);
+	else if (strcmp(path, "/status") == 0)
+		answer_status(w, out);
+	else if (strcmp(path, "/fleet") == 0)
+		say(out, 503, "the fleet is not gone over by this agent\n");
+	else
+		say(out, 404,
+		    "there are /metrics, /healthz, /readyz, /status\n");
+}
+
+/* ---- life --------------------------------------------------------------------- */
+
+static int
+open_path(struct web *w, const char *path, const struct conf *conf,
+    struct doc_error *err)
+{
+	const struct listener_conf lc = { path, MODE, conf->socket_group, 0 };
+	struct listener_error why;
+	int status = listener_path_open(&w->at, &lc, &why);
+
+	if (status != 0) {
+		doc_error_set(err, "http: %.180s", why.text);
+		listener_path_close(&w->at);
+		return (status);
+	}
+	w->has_path = true;
+	return (0);
+}
+
+/* A port in use may be free the next time: that is worth another try. */
+static int
+open_inet(struct web *w, const struct conf_http *where, const struct conf *conf,
+    struct doc_error *err)
+{
+	w->fd = http_bind((const struct sockaddr *)&where->addr, where->length);
+	if (w->fd != -1)
+		return (0);
+	doc_error_set(
+	    err, "http: cannot listen on %s: %s", conf->http, strerror(errno));
+	return (1);
+}
+
+int
+web_open(struct web **out, const struct conf *conf, struct doc_error *err)
+{
+	struct conf_http where;
+	struct web *w;
+	int status;
+
+	*out = NULL;
+	if (!conf_http_parse(conf->http, &where) || where.kind == CONF_HTTP_OFF)
+		return (0);
+	w = calloc(1, sizeof(*w));
+	if (w == NULL) {
+		doc_error_set(err, "http: out of memory");
+		return (1);
+	}
+	w->fd = -1;
+	status = where.kind == CONF_HTTP_UNIX
+		     ? open_path(w, where.path, conf, err)
+		     : open_inet(w, &where, conf, err);
+	if (status != 0) {
+		web_close(w);
+		return (status);
+	}
+	*out = w;
+	return (0);
+}
+
+bool
+web_start(struct web *w, struct event_base *base, const struct web_host *host)
+{
+	int fd;
+
+	if (w == NULL)
+		return (true);
+	w->host = *host;
+	/* http closes its descriptor; the path keeps one of its own. */
+	fd = w->has_path ? fcntl(w->at.fd, F_DUPFD_CLOEXEC, 0) : w->fd;
+	w->fd = -1;
+	w->http = fd == -1 ? NULL : http_open(base, fd, on_path, w);
+	return (w->http != NULL);
+}
+
+void
+web_close(struct web *w)
+{
+	if (w == NULL)
+		return;
+	http_close(w->http);
+	if (w->has_path) {
+		listener_path_remove(&w->at);
+		listener_path_close(&w->at);
+	} else if (w->fd != -1) {
+		close(w->fd);
+	}
+	free(w);
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * web - what HTTP answers: /metrics, /healthz, /readyz, /status.
+ *
+ * Invariant: it asks, and changes nothing: from here no way leads to an ID.
+ */
+#ifndef WEB_H
+#define WEB_H
+
+#include "conf.h"
+#include "status.h"
+
+struct event_base;
+struct web;
+
+/* What is asked; arg and what it means must outlive the web. */
+struct web_host {
+	void (*status)(void *arg, struct status_doc *d); /* as of now */
+	int (*metrics)(void *arg, char *buf, size_t n); /* -1: no room */
+	void *arg;
+};
+
+/*
+ * Listens where the key `http` says, and answers nothing yet.  0, with NULL in
+ * *out if the key is empty; else the status to exit with and one line in err.
+ */
+FIRN_CHECK_RESULT int web_open(
+    struct web **out, const struct conf *conf, struct doc_error *err);
+
+/* Answers from now on; false: out of memory.  NULL is fine. */
+FIRN_CHECK_RESULT bool web_start(
+    struct web *w, struct event_base *base, const struct web_host *host);
+
+/* NULL is fine. */
+void web_close(struct web *w);
+
+#endif
