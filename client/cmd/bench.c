@@ -11,7 +11,6 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -322,20 +321,6 @@ print_json(const struct bench_options *o, const struct totals *t)
 /* ---- the run ---- */
 
 static int
-fail(struct firn *f, const struct bench_options *o, int err)
-{
-	const char *socket = cmd_socket(o->socket);
-	char why[512] = "";
-
-	(void)firn_why(f, why, sizeof(why));
-	if (why[0] == '\0')
-		(void)snprintf(why, sizeof(why), "%s", firn_strerror(err));
-	if (strncmp(why, socket, strlen(socket)) == 0)
-		return (cmd_fail(cmd_status_of(err), spec.name, "%s", why));
-	return (cmd_fail(cmd_status_of(err), spec.name, "%s: %s", socket, why));
-}
-
-static int
 run(struct firn *f, const struct bench_options *o, struct worker *w,
     struct totals *t)
 {
@@ -373,7 +358,7 @@ bench(struct firn *f, const struct bench_options *o)
 	int rc = firn_next(f, &id);
 
 	if (rc != FIRN_OK)
-		return (fail(f, o, rc));
+		return (cmd_fail_taking(spec.name, f, o->socket, rc));
 	w = calloc((size_t)o->threads, sizeof(*w));
 	if (w == NULL)
 		return (

@@ -155,6 +155,21 @@ cmd_status_of(int err)
 	}
 }
 
+int
+cmd_fail_taking(const char *name, struct firn *f, const char *socket, int err)
+{
+	const char *path = cmd_socket(socket);
+	char why[512] = "";
+
+	(void)firn_why(f, why, sizeof(why));
+	if (why[0] == '\0')
+		(void)snprintf(why, sizeof(why), "%s", firn_strerror(err));
+	/* what the agent says does not name the socket */
+	if (strncmp(why, path, strlen(path)) == 0)
+		return (cmd_fail(cmd_status_of(err), name, "%s", why));
+	return (cmd_fail(cmd_status_of(err), name, "%s: %s", path, why));
+}
+
 /* ---- help ---- */
 
 static void

@@ -147,6 +147,10 @@ void cmd_sleep_ms(int64_t ms);
 /* The exit status for an error of libfirn. */
 int cmd_status_of(int err);
 
+/* Says why libfirn gave err instead of IDs; `socket` as it was given. */
+int cmd_fail_taking(
+    const char *name, struct firn *f, const char *socket, int err);
+
 /* ---- the layout that decode and floor go by ---- */
 
 struct cmd_layout {

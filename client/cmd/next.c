@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* next - takes IDs through libfirn and prints them as they come. */
-#include <string.h>
-
 #include "cmd.h"
 
 #define CHUNK 8192
@@ -69,21 +67,6 @@ print_ids(
 }
 
 static int
-fail(struct firn *f, const struct next_options *o, int err)
-{
-	const char *socket = cmd_socket(o->socket);
-	char why[512] = "";
-
-	(void)firn_why(f, why, sizeof(why));
-	if (why[0] == '\0')
-		(void)snprintf(why, sizeof(why), "%s", firn_strerror(err));
-	/* what the agent says does not name the socket */
-	if (strncmp(why, socket, strlen(socket)) == 0)
-		return (cmd_fail(cmd_status_of(err), spec.name, "%s", why));
-	return (cmd_fail(cmd_status_of(err), spec.name, "%s: %s", socket, why));
-}
-
-static int
 take(struct firn *f, const struct next_options *o)
 {
 	static uint64_t ids[CHUNK];
@@ -101,7 +84,7 @@ take(struct firn *f, const struct next_options *o)
 			break; /* said by cmd_end() */
 		left -= got;
 		if (err != 0)
-			status = fail(f, o, err);
+			status = cmd_fail_taking(spec.name, f, o->socket, err);
 	}
 	if (o->json && left < (uint64_t)o->count)
 		printf("]}\n");
