@@ -51,7 +51,7 @@ struct clients {
 	bool full; /* max_clients was reached */
 	struct quota quota;
 	struct access_lines denied_lines, limited_lines;
-	uint64_t denied, limited;
+	uint64_t denied, limited, turned_away;
 	bool draining;
 	struct entropy pool;
 	unsigned pool_left;
@@ -352,6 +352,7 @@ turn_away_full(struct clients *cs, int fd)
 	if (!cs->full)
 		log_peer(LOG_LEVEL_WARN, "%s", words);
 	cs->full = true;
+	cs->turned_away++;
 	turn_away(fd, WIRE_TOO_MANY, RETRY_MS, words);
 }
 
@@ -499,6 +500,21 @@ uint64_t
 clients_count(const struct clients *cs)
 {
 	return (cs->n);
+}
+
+void
+clients_figures(const struct clients *cs, struct clients_figures *out)
+{
+	*out = (struct clients_figures){
+		.connected = cs->n,
+		.accepted = cs->numbered,
+		.denied = cs->denied,
+		.full = cs->turned_away,
+		.batches = cs->batches,
+		.limited = cs->limited,
+		.received = conn_traffic()->received,
+		.sent = conn_traffic()->sent,
+	};
 }
 
 void

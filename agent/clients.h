@@ -46,6 +46,15 @@ void clients_reload(struct clients *cs);
 
 uint64_t clients_count(const struct clients *cs);
 
+/* What was counted since the start. */
+struct clients_figures {
+	uint64_t connected; /* now */
+	uint64_t accepted, denied, full; /* connections: taken, turned away */
+	uint64_t batches, limited; /* requests: granted, over the rate */
+	uint64_t received, sent; /* bytes */
+};
+void clients_figures(const struct clients *cs, struct clients_figures *out);
+
 /* The document that WIRE_STATUS is answered with. */
 void clients_status(const struct clients *cs, struct status_doc *d);
 

@@ -345,6 +345,7 @@ give_result(struct lease *l, const struct instant *now,
 		.name = last_part(ev->path),
 	};
 
+	lease_count_reply(l, op, ev, r.rc);
 	if (r.rc == RC_REFUSED || r.rc == RC_DENIED)
 		say_refused(l, op, ev);
 	if (r.rc == RC_NONODE)
@@ -402,6 +403,7 @@ lease_drop_pending(struct lease *l)
 {
 	sweep_cancel(l->sweep);
 	l->sweep = NULL;
+	lease_count_dropped(l);
 	judge_disconnected(l->judge);
 	memset(l->pending, 0, sizeof(l->pending));
 }

@@ -49,6 +49,8 @@ struct lease {
 	struct foreign foreign; /* nodes that make no sense */
 	uint64_t marks_deleted_told, marks_deleted_worker, twins_told;
 	bool counter_end_told;
+	struct lease_figures figures; /* what counts up */
+	enum lease_cause cause; /* of the next claim */
 	void (*stopped)(void *arg);
 	void *stopped_arg;
 	struct event *stop_timer;
@@ -76,6 +78,12 @@ void lease_workers_path(
     const struct lease *l, const struct claim_op *op, char *path);
 void lease_marks_path(
     const struct lease *l, const struct claim_op *op, char *path);
+
+/* lease-figures.c: what counts up. */
+void lease_count_event(struct lease *l, const struct zk_event *ev);
+void lease_count_reply(struct lease *l, const struct claim_op *op,
+    const struct zk_event *ev, enum claim_rc rc);
+void lease_count_dropped(struct lease *l);
 
 /* lease-say.c: lines for people. */
 void lease_say_state(

@@ -70,7 +70,7 @@ static void
 tell_serve(struct lease *l)
 {
 	const struct claim *c = &l->claim;
-	struct gate gate = l->serve->gate;
+	const struct serve was = *l->serve;
 
 	if (l->realm_told || !c->realm_known)
 		return;
@@ -78,7 +78,8 @@ tell_serve(struct lease *l)
 	serve_init(l->serve, &c->k.layout,
 	    strcmp(l->conf->sequence_start, "random") == 0,
 	    l->conf->max_lead_ms, l->conf->skew_refuse_ms);
-	l->serve->gate = gate;
+	l->serve->gate = was.gate;
+	memcpy(l->serve->refusals, was.refusals, sizeof(was.refusals));
 }
 
 static void
@@ -151,6 +152,7 @@ on_zk(void *arg, const struct zk_event *ev)
 	sysclock_read(&now);
 	(void)clock_observe(l->clk, &now);
 	t = lease_time(l, &now);
+	lease_count_event(l, ev);
 	switch (ev->kind) {
 	case ZK_CONNECTED:
 		claim_connected(&l->claim, t, ev->session);

@@ -8,14 +8,41 @@
 
 #include "clock.h"
 #include "conf.h"
+#include "exposition.h"
 #include "hold.h"
 #include "serve.h"
 #include "skew.h"
 #include "status.h"
+#include "sysclock.h"
 #include "types.h"
 
 struct event_base;
 struct lease;
+
+/* Why a claim was made. */
+enum lease_cause {
+	LEASE_START, /* the first of this process */
+	LEASE_SESSION, /* the one before ended with its session */
+	LEASE_MOVED, /* it was given up, or taken away, within the session */
+};
+#define LEASE_CAUSES 3
+
+/* What was counted since the start, and where things stand. */
+struct lease_figures {
+	/* sessions with ZooKeeper */
+	uint64_t established, resumed, disconnected, expired;
+	uint64_t claims[LEASE_CAUSES];
+	/* writes of the mark: done, not done, no reply */
+	uint64_t renewed, refused, unknown;
+	struct expo_durations renewals;
+	/* the rest is filled in when asked for */
+	bool has_lead;
+	int64_t lead_ms; /* of the mark, before the own time */
+	int64_t reserve_ms; /* length of a whole window */
+	bool has_end;
+	int64_t end_ms; /* of the layout */
+	struct sysclock_kernel kernel;
+};
 
 /*
  * Starts claiming; never blocks and never fails for want of ZooKeeper.  It
@@ -62,6 +89,9 @@ bool lease_is_alone(const struct lease *l);
 
 /* The contract's uuid, 16 bytes, once gate.realm_known. */
 const uint8_t *lease_uuid(const struct lease *l);
+
+void lease_figures(const struct lease *l, const struct instant *now,
+    struct lease_figures *out);
 
 /* Fills in what the lease knows; the agent adds the rest. */
 void lease_status(

@@ -159,13 +159,13 @@ take_run(struct generator *g, const struct gen_limits *limits, struct place *p,
 	out->nruns++;
 	out->granted += r->count;
 
+	if (p->tick > limits->now && p->tick > g->last_tick)
+		g->borrowed++;
 	p->sequence += n;
 	g->last_tick = p->tick;
 	g->next = p->sequence;
 	g->issued += n;
 	g->runs++;
-	if (p->tick > limits->now)
-		g->borrowed += n;
 	if (is_used_up(g)) {
 		g->exhausted++;
 		*p = (struct place){ .tick = p->tick + 1 };

@@ -28,7 +28,7 @@ struct generator {
 	int64_t worker_from; /* the worker ID's ticks begin here */
 	int64_t last_tick; /* NO_TICK before the first ID */
 	uint64_t next; /* next sequence of last_tick; may be max + 1 */
-	/* counters: IDs, runs, IDs of ticks ahead of now, ticks used up */
+	/* counters: IDs, runs, ticks begun ahead of now, ticks used up */
 	uint64_t issued, runs, borrowed, exhausted;
 };
 

@@ -50,6 +50,9 @@ struct conn {
 	uint8_t out[CONN_OUT_SIZE];
 };
 
+/* Of the process, as its descriptors are: one loop runs them all. */
+static struct conn_traffic traffic;
+
 _Static_assert(
     CONN_REPLY_MAX >= WIRE_HEADER_SIZE + WIRE_CONTRACT_SIZE &&
 	CONN_REPLY_MAX >= WIRE_HEADER_SIZE + WIRE_REFUSAL_SIZE + WIRE_TEXT_MAX,
@@ -270,6 +273,7 @@ send_range(struct conn *c, const uint8_t *from, size_t length, size_t *sent)
 	ssize_t n = send(c->fd, from, length, MSG_DONTWAIT | MSG_NOSIGNAL);
 
 	*sent = n > 0 ? (size_t)n : 0;
+	traffic.sent += *sent;
 	if (n >= 0)
 		return (*sent == length);
 	if (errno == EAGAIN || errno == EINTR || errno == ENOBUFS ||
@@ -403,10 +407,17 @@ fill(struct conn *c)
 	if (room == 0 || c->eof || c->doomed)
 		return;
 	n = recv(c->fd, c->in + c->in_end, room, MSG_DONTWAIT);
-	if (n > 0)
+	if (n > 0) {
 		c->in_end = (uint16_t)(c->in_end + n);
-	else if (n == 0 || (errno != EAGAIN && errno != EINTR))
+		traffic.received += (uint64_t)n;
+	} else if (n == 0 || (errno != EAGAIN && errno != EINTR))
 		see_end(c);
+}
+
+const struct conn_traffic *
+conn_traffic(void)
+{
+	return (&traffic);
 }
 
 static void

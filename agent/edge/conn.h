@@ -55,6 +55,12 @@ struct conn_calls {
 	void (*closed)(void *arg);
 };
 
+/* Bytes of all connections that there ever were. */
+struct conn_traffic {
+	uint64_t received, sent;
+};
+const struct conn_traffic *conn_traffic(void);
+
 /* Takes the descriptor over, also on failure (NULL: out of memory). */
 struct conn *conn_open(struct event_base *base, int fd,
     const struct conn_peer *peer, const struct conn_calls *calls, void *arg);

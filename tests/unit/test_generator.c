@@ -132,12 +132,36 @@ test_borrowing(void **state)
 	assert_int_equal(out.runs[1].count, 4096);
 	assert_int_equal(out.runs[2].first, id_of(&l, 1002, 17, 0));
 	assert_int_equal(out.runs[2].count, 10000 - 4095 - 4096);
-	assert_int_equal(g.borrowed, 10000 - 4095);
+	assert_int_equal(g.borrowed, 2); /* ticks */
 	/* all that may be borrowed, and no more */
 	assert_int_equal(take(&g, 1000, 1005, 1000000, &out), GEN_OK);
 	assert_int_equal(out.granted, 6 * 4096 - 10001);
 	assert_int_equal(take(&g, 1000, 1005, 1, &out), GEN_FULL);
 	assert_int_equal(out.when, 1006);
+}
+
+/* A tick that was begun before its turn counts once, however it is used. */
+static void
+test_borrowed_ticks_are_counted(void **state)
+{
+	struct firn_layout l = preset("firn");
+	struct generator g = open_with(&l, 17);
+	struct gen_grant out;
+
+	(void)state;
+	assert_int_equal(take(&g, 1000, 1005, 4000, &out), GEN_OK);
+	assert_int_equal(g.borrowed, 0);
+	assert_int_equal(take(&g, 1000, 1005, 97, &out), GEN_OK);
+	assert_int_equal(g.borrowed, 1);
+	assert_int_equal(take(&g, 1000, 1005, 4000, &out), GEN_OK);
+	assert_int_equal(g.borrowed, 1);
+	assert_int_equal(take(&g, 1000, 1005, 3 * 4096, &out), GEN_OK);
+	assert_int_equal(g.borrowed, 4);
+	assert_int_equal(g.exhausted, 4);
+	/* its turn has come: it was counted */
+	assert_int_equal(take(&g, 1004, 1009, 1, &out), GEN_OK);
+	assert_int_equal(take(&g, 1005, 1009, 1, &out), GEN_OK);
+	assert_int_equal(g.borrowed, 4);
 }
 
 static void
@@ -678,6 +702,7 @@ main(void)
 		cmocka_unit_test(test_one_after_another),
 		cmocka_unit_test(test_full_tick),
 		cmocka_unit_test(test_borrowing),
+		cmocka_unit_test(test_borrowed_ticks_are_counted),
 		cmocka_unit_test(test_sixteen_runs),
 		cmocka_unit_test(test_stride),
 		cmocka_unit_test(test_worker_change),
