@@ -19,12 +19,14 @@
 
 #include <event2/event.h>
 
+#include "alert.h"
 #include "answer.h"
 #include "clients.h"
 #include "firn-wire.h"
 #include "lease.h"
 #include "listener.h"
 #include "log.h"
+#include "metrics.h"
 #include "notify.h"
 #include "reload.h"
 #include "sysclock.h"
@@ -53,6 +55,9 @@ struct agent {
 	mono_t remind_at;
 	enum clock_verdict noted; /* the same; the lease observes it, too */
 	struct tell tell;
+	struct alert alert;
+	bool config_good; /* when it was last read */
+	int64_t config_ms, start_ms; /* Unix time: last read and good, start */
 
 	struct event *look, *drained; /* timers */
 	struct event *sigterm, *sigint, *sighup;
@@ -250,6 +255,7 @@ on_look(evutil_socket_t fd, short what, void *arg)
 	wake(a);
 	clients_look(a->clients);
 	tell_state(&a->tell, &v);
+	alert_judge(&a->alert, &v);
 	if (a->draining)
 		return;
 	note_reason(a);
@@ -315,8 +321,11 @@ on_reload(evutil_socket_t sig, short what, void *arg)
 	(void)sig;
 	(void)what;
 	notify_reloading(a->notify);
-	if (reload_run(&a->reload))
+	a->config_good = reload_run(&a->reload);
+	if (a->config_good) {
 		tell_reloaded(a);
+		a->config_ms = wall_ms(a->now.wall);
+	}
 	notify_ready(a->notify);
 }
 
@@ -369,6 +378,9 @@ agent_open(struct event_base *base, struct conf *conf,
 	sysclock_read(&a->now);
 	clock_start(&a->clk, &k, &a->now);
 	a->remind_at = mono_add_ms(a->now.boot, FIRST_REMIND_MS);
+	alert_init(&a->alert, a->now.boot);
+	a->config_good = true;
+	a->config_ms = a->start_ms = wall_ms(a->now.wall);
 	if (!open_events(a)) {
 		agent_close(a);
 		return (NULL);
@@ -398,10 +410,35 @@ on_web_status(void *arg, struct status_doc *d)
 	clients_status(a->clients, d);
 }
 
+static int
+on_web_metrics(void *arg, char *buf, size_t n)
+{
+	struct agent *a = arg;
+	const struct answer_view v = view(a);
+	struct status_doc d;
+	struct metrics_view m = { .conf = a->conf,
+		.status = &d,
+		.serve = &a->serve,
+		.clk = &a->clk,
+		.skew = lease_skew(a->lease),
+		.alarms = &a->alert.alarms,
+		.alone = lease_is_alone(a->lease),
+		.config_good = a->config_good,
+		.config_ms = a->config_ms,
+		.start_ms = a->start_ms };
+
+	on_web_status(a, &d);
+	alert_judge(&a->alert, &v);
+	lease_figures(a->lease, &a->now, &m.lease);
+	clients_figures(a->clients, &m.clients);
+	usage_read(&m.usage);
+	return (metrics_format(&m, buf, n));
+}
+
 int
 agent_run(struct agent *a, struct lease *lease, struct web *web)
 {
-	const struct web_host host = { on_web_status, NULL, a };
+	const struct web_host host = { on_web_status, on_web_metrics, a };
 
 	a->lease = lease;
 	a->status = 1; /* unless a drain says otherwise */

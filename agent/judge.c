@@ -363,3 +363,9 @@ judge_status(const struct judge *j, struct status_doc *out)
 	out->skew_ms = j->skew.skew_us / 1000;
 	out->peers = j->skew.peers;
 }
+bool
+judge_undecided(const struct judge *j)
+{
+	return (j->leapt);
+}
+

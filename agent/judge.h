@@ -70,5 +70,7 @@ bool judge_waits(const struct judge *j);
 
 const struct skew *judge_skew(const struct judge *j);
 void judge_status(const struct judge *j, struct status_doc *out);
+/* A leap waits for the peers, or for ZooKeeper. */
+bool judge_undecided(const struct judge *j);
 
 #endif

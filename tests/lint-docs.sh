@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # The manuals and the programs say the same: each option, each environment
-# variable and each configuration key (with its default) is in the manual, and
-# the manuals name none that is not there; each function of firn.h is in
-# firn(3).
+# variable, each metric, each alert and each configuration key (with its
+# default) is in the manual, and the manuals name none that is not there; each
+# function of firn.h is in firn(3).
 : "${FIRN_SRCDIR:=$(dirname "$0")/..}" "${FIRN_BUILD:=.}"
 man=$FIRN_SRCDIR/man
 dir=$(mktemp -d) || exit 1
@@ -44,6 +44,20 @@ same option "$dir/program" "$dir/manual" firnd.8
 grep -oE 'FIRN_[A-Z_]+' "$dir/help" | sort -u >"$dir/program"
 plain "$man/firnd.8" | grep -oE 'FIRN_[A-Z_]+' | sort -u >"$dir/manual"
 same variable "$dir/program" "$dir/manual" firnd.8
+
+# ---- its metrics ---------------------------------------------------------------
+
+grep -oE '"(firn|process)_[a-z_]+"' "$FIRN_SRCDIR/agent/metrics.c" | tr -d '"' |
+    sort -u >"$dir/program"
+# ".It Ic one , two" or ".It Ic one Brq label"
+plain "$man/firnd.8" | sed -n 's/^\.It Ic \(firn_\|process_\)/\1/p' |
+    sed 's/ Brq .*//' | tr -s ' ,' '\n' | sort -u >"$dir/manual"
+same metric "$dir/program" "$dir/manual" firnd.8
+sed -n 's/^		return ("\([a-z_]*_[a-z_]*\)");$/\1/p' \
+    "$FIRN_SRCDIR/agent/core/alarms.c" | sort -u >"$dir/program"
+plain "$man/firnd.8" | sed -n '/^\.Ss Alerts/,/^\.Ss Service/s/^\.It Cm \([a-z_]*\) .*/\1/p' |
+    sort -u >"$dir/manual"
+same alert "$dir/program" "$dir/manual" firnd.8
 
 # ---- its keys: "name value (source; SIGHUP|restart)" ---------------------------
 

@@ -46,6 +46,7 @@ struct conf {
 	int64_t max_clients; /* 10000 */
 	int64_t max_ids_per_second; /* for each uid; 0: no limit */
 	int64_t drain_ms; /* longest drain at SIGTERM; 2000 */
+	char alert_unsynced[4]; /* alert clock_unsynced; "off" */
 	int64_t audit_ms; /* period of the fleet's audit; 10000 */
 	char worker_source[12]; /* "zookeeper", "static", "ordinal" */
 	int64_t static_worker; /* --static-worker; -1: none */

@@ -175,6 +175,14 @@ check_worker_source(const char *text)
 }
 
 static const char *
+check_switch(const char *text)
+{
+	static const char *const choices[] = { "on", "off", NULL };
+
+	return (is_one_of(text, choices) ? NULL : "must be on or off");
+}
+
+static const char *
 check_any(const char *text)
 {
 	(void)text;
@@ -253,6 +261,8 @@ const struct conf_key conf_keys[] = {
 	  .help = "most IDs a second for each user; 0: no limit" },
 	{ NUMBER(drain_ms, "2000", "ms", 0, 600000), .reload = true,
 	  .help = "longest drain at SIGTERM" },
+	{ TEXT(alert_unsynced, "off", check_switch), .reload = true,
+	  .help = "on: alert clock_unsynced, if nobody sets the clock" },
 	{ NUMBER(audit_ms, "10000", "ms", 1000, 600000),
 	  .help = "period of the audit of the fleet" },
 	{ TEXT(worker_source, "zookeeper", check_worker_source),

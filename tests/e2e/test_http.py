@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """HTTP: what it says is so, and nobody who asks it delays an ID."""
 import os
+import shutil
+import signal
 import stat
+import subprocess
 import time
 
 import pytest
@@ -11,7 +14,7 @@ from firnlab.load import check
 from firnlab.process import free_port
 
 OUTAGE = {'session_ms': 2000, 'renew_ms': 500, 'op_deadline_ms': 400,
-          'reserve_ms': 4000}
+          'reserve_ms': 8000}
 
 
 def served(lab, realm, conf=None, **options):
@@ -27,38 +30,6 @@ def ready(agent):
 
 
 # ---- what it says -----------------------------------------------------------
-
-@pytest.mark.short
-def test_readyz_has_the_reason_and_healthz_does_not_care(own_lab):
-    server = own_lab.own_server()
-    agent = served(own_lab, 'later', OUTAGE).start()
-    wait.until(lambda: os.path.exists(agent.web), 10, 'a socket')
-    wait.until(lambda: 'has not been found' in ready(agent).text, 10,
-               lambda: ready(agent).text)
-    reply = ready(agent)
-    assert reply.status == 503 and reply.text.startswith('refusing: no_realm')
-    assert web.ask(agent.web, '/healthz').text == 'ok\n'
-
-    own_lab.realm(name='later')
-    agent.serving()
-    reply = ready(agent)
-    assert (reply.status, reply.text) == (200, 'serving\n')
-
-    agent.reserves(2500)
-    server.kill()
-    agent.wait_status(lambda d: d['state'] == 'isolated', 10, 'isolated')
-    reply = ready(agent)
-    assert (reply.status, reply.text) in ((200, 'isolated\n'),) or (
-        'window_spent' in reply.text), reply.text
-    agent.refuses('window_spent', 20)
-    reply = ready(agent)
-    assert reply.status == 503, reply.text
-    assert reply.text.startswith('refusing: window_spent: '), reply.text
-    assert web.ask(agent.web, '/healthz').status == 200
-    server.start()
-    agent.serving(30)
-    assert ready(agent).status == 200
-
 
 @pytest.mark.short
 def test_status_is_the_document_of_the_command(lab):
@@ -95,6 +66,203 @@ def test_only_get_and_head_and_nothing_else_is_there(lab):
         assert head.headers['Cache-Control'] == 'no-store'
     doc = agent.status()
     assert (doc['clients'], doc['issued']) == ('1', '0')  # the command itself
+
+
+# ---- metrics ----------------------------------------------------------------
+
+COUNTERS = """
+    firn_ids_issued_total firn_batches_granted_total firn_refusals_total
+    firn_ticks_borrowed_total firn_sequence_exhausted_total
+    firn_clock_steps_total firn_zookeeper_sessions_total firn_renewals_total
+    firn_claims_total firn_client_connections_total
+    firn_client_rejections_total firn_receive_bytes_total
+    firn_transmit_bytes_total""".split()
+GAUGES = """
+    firn_build_info firn_agent_info firn_state firn_clock_skew_seconds
+    firn_clock_offset_seconds firn_clock_offset_error_seconds
+    firn_clock_peers firn_clock_kernel_synchronized
+    firn_clock_kernel_error_seconds firn_window_remaining_seconds
+    firn_mark_lead_seconds firn_zookeeper_connected firn_clients
+    firn_layout_end_timestamp_seconds firn_alert
+    firn_config_last_reload_successful
+    firn_config_last_reload_success_timestamp_seconds""".split()
+HISTOGRAMS = ['firn_renewal_duration_seconds']
+UNKNOWN_ALONE = {'firn_clock_skew_seconds'}  # has no value without peers
+
+
+def check_metrics(text):
+    """By Prometheus' own judge."""
+    promtool = shutil.which('promtool')
+    assert promtool, 'no promtool (Debian package prometheus)'
+    done = subprocess.run([promtool, 'check', 'metrics'], input=text,
+                          text=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, timeout=120)
+    assert done.returncode == 0 and done.stdout == '', done.stdout
+
+
+def test_metrics_are_these_and_no_others(lab):
+    agent = served(lab, lab.realm()).up().reserves(20000)
+    load = lab.load(agent, threads=2, rate=500, timeout=10000)
+    load.takes(200)
+    reply = web.ask(agent.web, '/metrics')
+    assert reply.headers['Content-Type'] == (
+        'text/plain; version=0.0.4; charset=utf-8')
+    check_metrics(reply.text)
+    m = web.Metrics(agent.web)
+    own = [name for name in m.types if not name.startswith('process_')]
+    assert sorted(own) == sorted(COUNTERS + GAUGES + HISTOGRAMS)
+    for kind, names in (('counter', COUNTERS), ('gauge', GAUGES),
+                        ('histogram', HISTOGRAMS)):
+        assert {m.types[name] for name in names} == {kind}
+    bare = {name for name in m.types if not any(
+        key.split('{')[0].startswith(name) for key in m.samples)}
+    assert bare <= UNKNOWN_ALONE | {'firn_clock_kernel_synchronized',
+                                    'firn_clock_kernel_error_seconds'}
+    assert {name for name in m.types if name not in own} >= {
+        'process_cpu_seconds_total', 'process_open_fds',
+        'process_resident_memory_bytes', 'process_start_time_seconds'}
+    load.stop()
+
+
+def test_metrics_agree_with_the_status(lab):
+    agent = served(lab, lab.realm()).up().reserves(20000)
+    load = lab.load(agent, threads=2, rate=500, timeout=10000)
+    load.takes(200)
+    load.stop()
+    doc, m = agent.status(), web.Metrics(agent.web)
+    assert m.state() == [doc['state']] == ['serving']
+    who = 'firn_agent_info{realm="%s",worker_id="%s",layout="%s"}' % (
+        doc['realm'], doc['worker'], doc['layout'])
+    assert m[who] == 1
+    assert m['firn_build_info{version="%s"}' % doc['version']] == 1
+    assert m['firn_ids_issued_total'] == int(doc['issued']) >= 200
+    assert m['firn_batches_granted_total'] == int(doc['batches'])
+    assert sum(v for k, v in m.samples.items() if k.startswith(
+        'firn_refusals_total')) == int(doc['refusals']) + int(doc['limited'])
+    assert m['firn_zookeeper_connected'] == doc['connected'] == 1
+    assert m['firn_clock_peers'] == doc['peers'] == 0
+    left = m['firn_window_remaining_seconds']
+    assert 0 < left <= 60.5 and m['firn_mark_lead_seconds'] >= left - 0.1
+    assert m['firn_claims_total{cause="start"}'] == 1
+    assert m['firn_zookeeper_sessions_total{event="established"}'] == 1
+    ok = m['firn_renewals_total{result="ok"}']
+    assert ok == m['firn_renewal_duration_seconds_count'] >= 1
+    assert 0 < m['firn_renewal_duration_seconds_sum'] < ok * 60
+    assert m['firn_receive_bytes_total'] >= 32 * m['firn_batches_granted_total']
+    assert m['firn_transmit_bytes_total'] > m['firn_receive_bytes_total'] / 2
+    fds = len(os.listdir('/proc/%d/fd' % agent.process.pid))
+    # the scrape's own connection, and what comes and goes
+    assert abs(m['process_open_fds'] - fds) <= 8
+    assert m['process_max_fds'] >= fds
+    assert m.alerts() == []
+
+
+def test_no_label_grows_with_clients(lab):
+    agent = served(lab, lab.realm(), {'max_clients': 40}).up()
+    few = web.Metrics(agent.web)
+    socks = [web.connect(agent.socket) for _ in range(60)]
+    wait.until(lambda: web.Metrics(agent.web)[
+        'firn_client_rejections_total{reason="too_many"}'] == 20, 10,
+        'twenty turned away')
+    m = web.Metrics(agent.web)
+    assert m['firn_clients'] == 40
+    assert m['firn_client_connections_total'] >= 40
+    same = {key for key in m.samples if 'agent_info' not in key}
+    assert same == {key for key in few.samples if 'agent_info' not in key} | {
+        key for key in same if key.startswith('firn_clock_offset')}
+    for sock in socks:
+        sock.close()
+
+
+@pytest.mark.short
+def test_an_outage_in_readyz_metrics_and_alerts(own_lab):
+    """healthz does not care; readyz and the alerts say why; both come back."""
+    server = own_lab.own_server()
+    agent = served(own_lab, 'later', OUTAGE).start()
+    wait.until(lambda: os.path.exists(agent.web), 10, 'a socket')
+    wait.until(lambda: 'has not been found' in ready(agent).text, 10,
+               lambda: ready(agent).text)
+    reply = ready(agent)
+    assert reply.status == 503 and reply.text.startswith('refusing: no_realm')
+    wait.until(lambda: web.Metrics(agent.web).alerts() == ['no_realm'], 10,
+               'no_realm')
+    assert 'alert no_realm: realm later is not known' in agent.log()
+    m = web.Metrics(agent.web)
+    assert m.get('firn_layout_end_timestamp_seconds') is None
+    refused = m['firn_refusals_total{reason="no_realm"}']
+
+    own_lab.realm(name='later')
+    agent.serving()
+    assert (ready(agent).status, ready(agent).text) == (200, 'serving\n')
+    agent.reserves(5000)
+    m = web.Metrics(agent.web)
+    assert m.alerts() == [] and m.state() == ['serving']
+    # what was refused before the realm was known is not forgotten
+    assert m['firn_refusals_total{reason="no_realm"}'] >= refused
+
+    server.kill()
+    wait.until(lambda: ready(agent).text != 'serving\n', 10, 'an outage')
+    reply = ready(agent)  # on a slow machine it may be over with the window
+    assert (reply.status, reply.text) == (200, 'isolated\n') or (
+        'window_spent' in reply.text), reply.text
+    wait.until(lambda: 'window_low' in web.Metrics(agent.web).alerts(), 10,
+               'window_low')
+    agent.refuses('window_spent', 20)
+    reply = ready(agent)
+    assert reply.status == 503, reply.text
+    assert reply.text.startswith('refusing: window_spent: '), reply.text
+    assert web.ask(agent.web, '/healthz').text == 'ok\n'
+    m = web.Metrics(agent.web)
+    assert m.alerts() == ['window_low'] and m.state() == ['refusing']
+    assert m['firn_window_remaining_seconds'] == 0
+    assert m['firn_mark_lead_seconds'] <= 0
+    assert m['firn_zookeeper_connected'] == 0
+    assert m['firn_zookeeper_sessions_total{event="disconnected"}'] >= 1
+
+    server.start()
+    agent.serving(30).reserves(5000)
+    assert ready(agent).status == 200
+    wait.until(lambda: web.Metrics(agent.web).alerts() == [], 10, 'cleared')
+    m = web.Metrics(agent.web)
+    assert 2 <= (m['firn_zookeeper_sessions_total{event="resumed"}'] +
+                 m['firn_zookeeper_sessions_total{event="established"}'])
+    assert 1 <= sum(m['firn_claims_total{cause="%s"}' % c]
+                    for c in ('start', 'session', 'moved'))
+    assert agent.log().count('alert window_low') == 1  # once in an outage
+    assert agent.log().count('window: above half again') == 1
+
+
+def test_clock_and_configuration(lab):
+    realm = lab.realm()
+    peers = [lab.host(realm).up() for _ in range(2)]
+    agent = lab.host(realm, conf={'renew_ms': 500, 'op_deadline_ms': 400,
+                                  'reserve_ms': 10000})
+    agent.web = agent.base + '.web'
+    agent.conf.update(http='unix:' + agent.web)
+    agent.up().reserves(5000)
+    agent.wait_status(lambda d: d['peers'] == 2, 20, 'two peers')
+    m = web.Metrics(agent.web)
+    assert m['firn_clock_peers'] == 2 and abs(
+        m['firn_clock_skew_seconds']) < 0.5
+    start = m['firn_config_last_reload_success_timestamp_seconds']
+    assert start == m['process_start_time_seconds']
+    agent.clock.step(-3)
+    wait.until(lambda: 'clock_step' in web.Metrics(agent.web).alerts(), 10,
+               'clock_step')
+    assert web.Metrics(agent.web)[
+        'firn_clock_steps_total{direction="back"}'] == 1
+    agent.clock.step(3)
+    wait.until(lambda: web.Metrics(agent.web).alerts() == [], 20, 'cleared')
+    # a bad file is no reload
+    with open(agent.base + '.json', 'w') as f:
+        f.write('{')
+    agent.process.signal(signal.SIGHUP)
+    wait.until(lambda: web.Metrics(agent.web)[
+        'firn_config_last_reload_successful'] == 0, 10, 'a failed reload')
+    assert web.Metrics(agent.web)[
+        'firn_config_last_reload_success_timestamp_seconds'] == start
+    for peer in peers:
+        peer.end()
 
 
 # ---- where it listens -------------------------------------------------------
