@@ -255,6 +255,27 @@ FIRN_CHECK_RESULT int firn_get_layout(struct firn *f, struct firn_layout *out);
  */
 int firn_why(struct firn *f, char *buf, size_t n);
 
+/*
+ * What a handle did in this process: a child begins at zero, as with its
+ * cache.  The numbers only go up.  A later version may add some at the end.
+ */
+struct firn_stats {
+	uint32_t size; /* sizeof(struct firn_stats); the caller sets it */
+	uint32_t reserved; /* 0 */
+	uint64_t hits; /* IDs given out from memory, without a wait */
+	uint64_t waits; /* calls that memory had too few IDs for */
+	uint64_t refills; /* batches that came and were young enough */
+	uint64_t dropped; /* IDs never given out: older than ttl_ms, or left
+	                   * by a thread that ended */
+	uint64_t reconnects; /* connections made after the first one */
+};
+
+/*
+ * Fills *out.  Costs the calls that take IDs nothing.  Never blocks.
+ * FIRN_EINVAL: NULL, or out->size is smaller than the struct above.
+ */
+FIRN_CHECK_RESULT int firn_get_stats(struct firn *f, struct firn_stats *out);
+
 #ifdef __cplusplus
 }
 #endif

@@ -12,11 +12,14 @@
 #define GRAIN_GROWTH 4
 #define GRAIN_SOON_NS INT64_C(10000000) /* came back soon: grow */
 
-static void
-part_empty(struct part *p)
+uint64_t
+part_drop(struct part *p)
 {
+	uint64_t left = part_left(p);
+
 	part_set(p->end, part_get(p->next));
 	part_set(p->seen_ns, 0);
+	return (left);
 }
 
 bool
@@ -27,7 +30,6 @@ part_young(struct part *p, const struct moment *now)
 		part_set(p->seen_ns, now->mono_ns);
 		return (true);
 	}
-	part_empty(p);
 	return (false);
 }
 
@@ -48,7 +50,7 @@ part_take_many(struct part *p, uint64_t *ids, size_t n)
 void
 part_claim(struct part *p, uint64_t owner, int32_t tid)
 {
-	part_empty(p);
+	(void)part_drop(p);
 	part_set(p->grain, 0);
 	part_set(p->refilled_ns, 0);
 	part_set(p->tid, tid);
@@ -92,18 +94,21 @@ batch_pop(struct batch *b)
 	b->n--;
 }
 
-void
+uint64_t
 batch_trim(struct batch *b, uint64_t generation, const struct moment *now)
 {
+	uint64_t before = b->left;
+
 	while (b->n > 0) {
 		const struct batch_run *r = &b->runs[b->head];
 
 		if (r->generation == generation &&
 		    now->mono_ns < r->mono_until_ns &&
 		    now->real_ns < r->real_until_ns)
-			return;
+			break;
 		batch_pop(b);
 	}
+	return (before - b->left);
 }
 
 /* Takes n IDs off the first run, which has them. */
@@ -154,7 +159,7 @@ batch_grain(const struct batch *b, const struct part *p, int64_t mono_ns)
 	return (grain < most ? grain : most);
 }
 
-void
+uint64_t
 batch_share(struct batch *b, struct part *p, const struct moment *now)
 {
 	const struct batch_run *r = &b->runs[b->head];
@@ -164,7 +169,7 @@ batch_share(struct batch *b, struct part *p, const struct moment *now)
 	part_set(p->grain, grain);
 	part_set(p->refilled_ns, now->mono_ns);
 	if (grain == 0 || b->n == 0)
-		return;
+		return (0);
 	k = grain < r->run.count ? (uint32_t)grain : r->run.count;
 	part_set(p->seen_ns, 0); /* the deadlines are new: compare them */
 	part_set(p->mono_until_ns, r->mono_until_ns);
@@ -173,6 +178,7 @@ batch_share(struct batch *b, struct part *p, const struct moment *now)
 	part_set(p->stride, r->run.stride);
 	part_set(p->end, r->run.first + k * r->run.stride);
 	batch_cut(b, k);
+	return (k);
 }
 
 uint32_t

@@ -94,8 +94,11 @@ part_left(const struct part *p)
 	return (span == 0 ? 0 : span / part_get(p->stride));
 }
 
-/* Compares both deadlines; false, and the part empty, if one has passed. */
+/* Compares both deadlines; false if one has passed. */
 bool part_young(struct part *p, const struct moment *now);
+
+/* Empties the part, with the handle's lock held; how many IDs it had. */
+uint64_t part_drop(struct part *p);
 
 /* Takes up to n IDs, likewise; returns how many. */
 size_t part_take_many(struct part *p, uint64_t *ids, size_t n);
@@ -130,17 +133,18 @@ bool batch_check_run(const struct firn_layout *l, const struct wire_run *run,
 /* Adds a checked run; false if there is no room. */
 bool batch_add(struct batch *b, const struct batch_run *run);
 
-/* Drops what is too old, or was received by another process. */
-void batch_trim(struct batch *b, uint64_t generation, const struct moment *now);
+/* Drops what is too old, or was received by another process; how many IDs. */
+uint64_t batch_trim(
+    struct batch *b, uint64_t generation, const struct moment *now);
 
 /* Takes up to n IDs; returns how many. */
 size_t batch_take(struct batch *b, uint64_t *ids, size_t n);
 
 /*
  * Moves IDs of one run into an empty part: more, the sooner the thread comes
- * back for them, one if it has not come for BATCH_SPAN_NS.
+ * back for them, none if it has not come for BATCH_SPAN_NS.  Returns how many.
  */
-void batch_share(struct batch *b, struct part *p, const struct moment *now);
+uint64_t batch_share(struct batch *b, struct part *p, const struct moment *now);
 
 /* ---- how many to ask for ---- */
 

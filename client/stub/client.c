@@ -18,6 +18,7 @@
 #define DEFAULT_TIMEOUT_MS 1000
 #define DEFAULT_TTL_MS 1000
 #define SWEEP_NS INT64_C(100000000)
+#define OPTIONS_SIZE_MAX 4096 /* more is no size, but what lay there before */
 
 /* ---- the thread's part ---- */
 
@@ -25,6 +26,31 @@
  * Where this thread's part of a handle lies.  Only a hint: thread-local
  * storage is not wiped by a fork, so the part's owner word, which is, decides.
  * A serial is never used twice, so a hint never leads into a closed handle.
+ *
+ * Why no barrier and no lock is needed to take an ID from it:
+ *
+ *   The owner word is this thread's token only if this thread claimed the part
+ *   in this process: a token is drawn once, and the thread remembers it only
+ *   after part_claim().  Then all that lies in the part was written by this
+ *   thread, so program order alone makes it right: it reads what it wrote.
+ *   (Or by one that has ended and whose thread number this one got: the kernel
+ *   takes a number back and gives it out again under a lock of its own.)
+ *   Where the IDs came from is ordered, too: they were cut from the stock by
+ *   this thread, between acquiring and releasing the latch, so no other thread
+ *   has cut the same ones.
+ *
+ *   A part changes hands only after its thread has ended (part_sweep), so the
+ *   owner word does not change between the look at it and the taking.  The new
+ *   owner writes each field before it reads it, and under the latch.  What the
+ *   old one wrote last may not have been seen by then only in theory: the
+ *   kernel says that the thread is gone.  Nothing would come of it: reads of a
+ *   part that is not one's own are for counting.
+ *
+ *   fork wipes the owner word with the rest of the page, in the child and
+ *   before its first instruction: a child's thread finds 0, or a token drawn
+ *   later by the child itself.  Between the look at the owner word and the
+ *   taking only a signal handler of this very thread could fork, and its child
+ *   must not return (firn.h).
  *
  * A vfork child runs in its parent's place, on its parent's part.  A child of
  * clone(CLONE_VM) that runs beside its parent needs thread-local storage of
@@ -90,6 +116,16 @@ part_sweep(struct shared *sh, int64_t now_ns)
 	return (NULL);
 }
 
+/* Drops what the part holds, with the latch held. */
+static void
+part_discard(struct shared *sh, struct part *p)
+{
+	uint64_t n = part_drop(p);
+
+	sh->counts.shared -= n;
+	sh->counts.dropped += n;
+}
+
 /*
  * The thread's part, with the latch held.  NULL: all are in use, or this is
  * a child that shares our memory (its threads' numbers say nothing here); such
@@ -110,8 +146,10 @@ part_claim_mine(struct firn *f, int64_t now_ns)
 		p = part_sweep(sh, now_ns);
 	if (p == NULL)
 		return (NULL);
-	if (!known)
+	if (!known) {
+		part_discard(sh, p); /* what an ended thread has left */
 		part_claim(p, atomic_fetch_add(&f->tokens, 1) + 1, tid);
+	}
 	hints[f->serial % HINTS] = (struct hint){
 		.serial = f->serial,
 		.token = part_get(p->owner),
@@ -137,29 +175,36 @@ take_from_stock(struct shared *sh, uint64_t *ids, size_t n)
 	return (got);
 }
 
-/* Takes what memory has.  `fresh`: the stock's age was just measured. */
+/* Takes what memory has. */
 static size_t
-take_cached(struct firn *f, uint64_t *ids, size_t n, bool fresh)
+take_cached(struct firn *f, const struct call *c, uint64_t *ids, size_t n)
 {
 	struct shared *sh = f->shared;
 	struct moment now = moment_now();
 	struct part *p = part_mine(f);
-	uint64_t left;
-	size_t got = 0;
+	uint64_t shared = 0;
+	size_t got = 0, more;
 
 	if (p == NULL)
 		p = part_claim_mine(f, now.mono_ns);
 	/* the part first: what it holds is below all that the stock holds */
-	if (p != NULL && part_left(p) > 0 && part_young(p, &now))
-		got = part_take_many(p, ids, n);
-	if (!fresh)
-		batch_trim(&sh->batch, sh->generation, &now);
-	got += take_from_stock(sh, ids + got, n - got);
-	left = sh->batch.left;
+	if (p != NULL && part_left(p) > 0) {
+		if (part_young(p, &now))
+			got = part_take_many(p, ids, n);
+		else
+			part_discard(sh, p);
+	}
+	if (!c->fresh) /* else its age was just measured */
+		sh->counts.dropped +=
+		    batch_trim(&sh->batch, sh->generation, &now);
+	more = take_from_stock(sh, ids + got, n - got);
+	if (!c->begun)
+		sh->counts.hits += more;
 	if (p != NULL && part_left(p) == 0 && n == 1)
-		batch_share(&sh->batch, p, &now);
-	sh->demand.used += left - sh->batch.left;
-	return (got);
+		shared = batch_share(&sh->batch, p, &now);
+	sh->counts.shared += shared;
+	sh->demand.used += shared;
+	return (got + more);
 }
 
 /*
@@ -169,15 +214,17 @@ take_cached(struct firn *f, uint64_t *ids, size_t n, bool fresh)
 static int
 take(struct firn *f, uint64_t *ids, size_t n, size_t *got, bool patient)
 {
+	struct shared *sh = f->shared;
 	struct call c = { .goal = REFILL_IDS, .patient = patient };
 	size_t done = 0;
 	int rc = FIRN_OK, state = handle_enter(f);
 
 	for (;;) {
-		done += take_cached(f, ids + done, n - done, c.fresh);
+		done += take_cached(f, &c, ids + done, n - done);
 		if (done == n)
 			break;
 		c.fresh = false;
+		sh->counts.waits += !c.begun;
 		c.need = n - done < f->max_batch ? (uint32_t)(n - done)
 						 : f->max_batch;
 		rc = refill(f, &c);
@@ -191,7 +238,7 @@ take(struct firn *f, uint64_t *ids, size_t n, size_t *got, bool patient)
 }
 
 /* The part, if its IDs may be given out now. */
-static inline struct part *
+static struct part *
 part_ready(const struct firn *f)
 {
 	struct part *p = part_mine(f);
@@ -199,44 +246,65 @@ part_ready(const struct firn *f)
 
 	if (p == NULL)
 		return (NULL);
-	now.mono_ns = clock_ns(CLOCK_MONOTONIC_COARSE);
-	if (__builtin_expect(part_seen(p, now.mono_ns), 1))
-		return (p);
-	now.real_ns = clock_ns(CLOCK_REALTIME_COARSE);
+	now = moment_now();
 	return (part_young(p, &now) ? p : NULL);
+}
+
+/* ---- one ID, the quick way ---- */
+
+/*
+ * All that a cached ID costs, and most of it is the clock's.  No array and no
+ * copy lies on this stack, so a canary would guard nothing.
+ */
+#if defined(__has_attribute)
+#if __has_attribute(no_stack_protector)
+#define NO_CANARY __attribute__((no_stack_protector))
+#endif
+#endif
+#ifndef NO_CANARY
+#define NO_CANARY
+#endif
+
+static inline bool
+next_quickly(const struct firn *f, uint64_t *id)
+{
+	struct part *p;
+
+	if (f == NULL || id == NULL)
+		return (false);
+	p = part_mine(f);
+	return (p != NULL && part_seen(p, clock_ns(CLOCK_MONOTONIC_COARSE)) &&
+		part_take(p, id));
 }
 
 /* Kept out of line, so that the quick way saves no registers for it. */
 static int __attribute__((noinline, cold))
 next_slowly(struct firn *f, uint64_t *id, bool patient)
 {
-	size_t got;
-
-	return (take(f, id, 1, &got, patient));
-}
-
-int
-firn_next(struct firn *f, uint64_t *id)
-{
 	struct part *p;
+	size_t got;
 
 	if (f == NULL || id == NULL)
 		return (FIRN_EINVAL);
+	/* the clock has gone on, most likely: still no need of the latch */
 	p = part_ready(f);
-	if (__builtin_expect(p != NULL && part_take(p, id), 1))
+	if (p != NULL && part_take(p, id))
+		return (FIRN_OK);
+	return (take(f, id, 1, &got, patient));
+}
+
+NO_CANARY int
+firn_next(struct firn *f, uint64_t *id)
+{
+	if (__builtin_expect(next_quickly(f, id), 1))
 		return (FIRN_OK);
 	return (next_slowly(f, id, true));
 }
 
-int
+NO_CANARY int
 firn_try_next(struct firn *f, uint64_t *id)
 {
-	struct part *p;
-
-	if (f == NULL || id == NULL)
-		return (FIRN_EINVAL);
-	p = part_ready(f);
-	if (p != NULL && part_take(p, id))
+	if (__builtin_expect(next_quickly(f, id), 1))
 		return (FIRN_OK);
 	return (next_slowly(f, id, false));
 }
@@ -322,6 +390,35 @@ firn_why(struct firn *f, char *buf, size_t n)
 	return ((int)len);
 }
 
+/*
+ * Hits from parts are counted nowhere: they are what was moved into parts and
+ * is neither left there nor dropped.  Beside us a thread can only take, so its
+ * part has one less left, and no number goes down.
+ */
+int
+firn_get_stats(struct firn *f, struct firn_stats *out)
+{
+	const struct shared *sh;
+	struct firn_stats s = { .size = (uint32_t)sizeof(s) };
+	int state;
+
+	if (f == NULL || out == NULL || out->size < sizeof(s))
+		return (FIRN_EINVAL);
+	state = handle_enter(f);
+	sh = f->shared;
+	s.hits = sh->counts.hits + sh->counts.shared;
+	for (size_t i = 0; i < HANDLE_PARTS; i++)
+		s.hits -= part_left(&sh->parts[i]);
+	s.waits = sh->counts.waits;
+	s.refills = sh->counts.refills;
+	s.dropped = sh->counts.dropped;
+	if (sh->counts.connects > 0)
+		s.reconnects = sh->counts.connects - 1;
+	handle_leave(f, state);
+	*out = s;
+	return (FIRN_OK);
+}
+
 /* ---- open and close ---- */
 
 /* A string option, its environment variable, or the default. */
@@ -350,7 +447,7 @@ options_understood(const struct firn_options *o)
 {
 	const unsigned char *byte = (const unsigned char *)o;
 
-	if (o->size < sizeof(*o))
+	if (o->size < sizeof(*o) || o->size > OPTIONS_SIZE_MAX)
 		return (false);
 	for (size_t i = sizeof(*o); i < o->size; i++) {
 		if (byte[i] != 0)

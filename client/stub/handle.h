@@ -27,6 +27,13 @@
 #define HANDLE_PARTS 64
 #define HANDLE_WHY_MAX 512
 
+/* What firn_get_stats() is made of; of this process, since the pages are. */
+struct counts {
+	uint64_t shared; /* IDs moved into parts and not dropped there */
+	uint64_t hits; /* IDs from the stock, without a wait */
+	uint64_t refills, waits, dropped, connects;
+};
+
 /* Wiped by fork; all-zero is its first state, also in the parent. */
 struct shared {
 	struct latch latch; /* covers all below but `inside` and the parts */
@@ -43,6 +50,7 @@ struct shared {
 	unsigned late; /* replies older than the ttl, in a row */
 	bool verified; /* this connection has shown the right contract */
 	int64_t swept_ns; /* when parts of ended threads were last sought */
+	struct counts counts;
 	struct demand demand;
 	struct batch batch;
 	struct random_pool pool;

@@ -128,6 +128,7 @@ connection_make(struct firn *f)
 
 	switch (error) {
 	case 0:
+		sh->counts.connects++;
 		sh->verified = false;
 		return (FIRN_OK);
 	case EACCES:
@@ -368,12 +369,12 @@ batch_life_ns(
 
 /* Checks every run before any of them counts. */
 static const char *
-batch_fault(
-    const struct firn *f, const struct transport_reply *r, uint64_t *highest)
+batch_fault(const struct firn *f, const struct transport_reply *r,
+    uint64_t *highest, uint64_t *count)
 {
 	uint32_t runs = wire_get32(r->body + 12);
-	uint64_t count = 0;
 
+	*count = 0;
 	for (uint32_t i = 0; i < runs; i++) {
 		struct wire_run run;
 
@@ -383,16 +384,16 @@ batch_fault(
 			&f->contract.layout, &run, *highest, highest))
 			return ("a run that this layout cannot have, or not "
 				"above the one before");
-		count += run.count;
+		*count += run.count;
 	}
-	return (count > r->count ? "more IDs than asked for" : NULL);
+	return (*count > r->count ? "more IDs than asked for" : NULL);
 }
 
 static int
 accept_batch(struct firn *f, struct call *c, const struct transport_reply *r)
 {
 	struct shared *sh = f->shared;
-	uint64_t highest = atomic_load(&f->after);
+	uint64_t highest = atomic_load(&f->after), count;
 	int64_t life_ns = batch_life_ns(f, r, clock_ns(CLOCK_BOOTTIME));
 	struct moment now = moment_now();
 	struct batch_run run = {
@@ -413,13 +414,14 @@ accept_batch(struct firn *f, struct call *c, const struct transport_reply *r)
 		pause_until(sh, clock_ns(CLOCK_MONOTONIC) + NS_PER_MS, false);
 		return (FIRN_OK);
 	}
-	fault = batch_fault(f, r, &highest);
+	fault = batch_fault(f, r, &highest, &count);
 	if (fault != NULL)
 		return (connection_fault(f, fault));
 	sh->faults = sh->losses = 0;
 	/* before the first of them can be taken: a child keeps above it, too */
 	atomic_store(&f->after, highest);
 	if (life_ns <= 0) {
+		sh->counts.dropped += count;
 		say(f, "%s: a reply was %lld ms too old to be used", f->path,
 		    (long long)(-life_ns / NS_PER_MS));
 		/* one that lay here; the next should be fresh */
@@ -429,7 +431,8 @@ accept_batch(struct firn *f, struct call *c, const struct transport_reply *r)
 		return (FIRN_OK);
 	}
 	sh->late = 0;
-	batch_trim(&sh->batch, sh->generation, &now);
+	sh->counts.refills++;
+	sh->counts.dropped += batch_trim(&sh->batch, sh->generation, &now);
 	sh->batch.granted = 0;
 	for (uint32_t i = 0; i < wire_get32(r->body + 12); i++) {
 		wire_get_run(

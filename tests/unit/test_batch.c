@@ -160,17 +160,17 @@ test_trim(void **state)
 
 	put(&b, 10, 3, 100);
 	put(&b, 50, 2, 200);
-	batch_trim(&b, 1, &(struct moment){ 99, 99 });
+	assert_int_equal(batch_trim(&b, 1, &(struct moment){ 99, 99 }), 0);
 	assert_int_equal(b.left, 5);
 	/* the deadline itself is too late; either clock is enough */
-	batch_trim(&b, 1, &(struct moment){ 100, 0 });
+	assert_int_equal(batch_trim(&b, 1, &(struct moment){ 100, 0 }), 3);
 	assert_int_equal(b.left, 2);
-	batch_trim(&b, 1, &(struct moment){ 0, 200 });
+	assert_int_equal(batch_trim(&b, 1, &(struct moment){ 0, 200 }), 2);
 	assert_int_equal(b.left, 0);
 	/* another process's, whatever its age */
 	run.generation = 2;
 	assert_true(batch_add(&b, &run));
-	batch_trim(&b, 1, &(struct moment){ 0, 0 });
+	assert_int_equal(batch_trim(&b, 1, &(struct moment){ 0, 0 }), 1);
 	assert_int_equal(batch_take(&b, &id, 1), 0);
 }
 
@@ -191,7 +191,8 @@ test_part_deadlines(void **state)
 	b.granted = 4000;
 	part_set(p.grain, 100);
 	part_set(p.refilled_ns, now.mono_ns);
-	batch_share(&b, &p, &now);
+	assert_int_equal(batch_share(&b, &p, &now), 401);
+	assert_int_equal(part_left(&p), 401);
 	assert_false(part_seen(&p, now.mono_ns)); /* not compared yet */
 	assert_true(part_young(&p, &now));
 	assert_true(part_seen(&p, now.mono_ns));
@@ -201,14 +202,10 @@ test_part_deadlines(void **state)
 	/* the wall clock alone shows a suspend */
 	now.real_ns = 5010 * MS;
 	assert_false(part_young(&p, &now));
+	assert_int_equal(part_drop(&p), 400);
+	assert_int_equal(part_drop(&p), 0);
 	assert_false(part_take(&p, &id));
 	assert_false(part_seen(&p, now.mono_ns));
-}
-
-static void
-part_drop(struct part *p)
-{
-	part_set(p->end, part_get(p->next));
 }
 
 static void
@@ -228,11 +225,11 @@ test_grain_follows_the_thread(void **state)
 	assert_int_equal(part_left(&p), 1);
 	for (int i = 0; i < 10; i++) {
 		now.mono_ns += 5 * MS;
-		part_drop(&p);
+		(void)part_drop(&p);
 		batch_share(&b, &p, &now);
 	}
 	assert_int_equal(part_left(&p), 1000000 / BATCH_PARTS);
-	part_drop(&p);
+	(void)part_drop(&p);
 	now.mono_ns += 21 * MS;
 	batch_share(&b, &p, &now);
 	assert_int_equal(part_left(&p), 0); /* now and then again */

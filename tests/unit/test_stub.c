@@ -161,6 +161,7 @@ struct fake {
 	uint64_t tick, last_first;
 	uint32_t ttl_ms;
 	unsigned connects, contracts, batches;
+	uint64_t granted; /* IDs in all good replies */
 	uint64_t afters[SEEN];
 	uint32_t counts[SEEN];
 
@@ -264,6 +265,7 @@ make_grant(uint8_t *p, const struct wire_request *r, const struct order *o)
 			.stride = 1,
 			.count = left < 4096 ? left : 4096,
 		};
+		fake.granted += runs[n].count;
 		left -= runs[n++].count;
 	}
 	if (o->act == OVERLAP)
@@ -803,6 +805,16 @@ test_layout_without_ids(void **state)
 	firn_close(f);
 }
 
+/* So many letters, the end of a constant text. */
+static const char *
+letters(size_t n)
+{
+	static char text[300];
+
+	memset(text, 'x', sizeof(text) - 1);
+	return (text + sizeof(text) - 1 - n);
+}
+
 static void
 test_options(void **state)
 {
@@ -811,26 +823,64 @@ test_options(void **state)
 		struct firn_options o;
 		uint64_t newer;
 	} big = { .o = { .size = sizeof(big), .socket = "/x" } };
-	struct firn_options o = { .size = sizeof(o) };
-	char text[300];
+	static const union {
+		struct firn_options o;
+		char room[8192];
+	} wild = { .o = { .size = sizeof(wild) } };
+	const uint32_t size = sizeof(struct firn_options);
+	const struct {
+		const char *why;
+		struct firn_options o;
+		int rc;
+	} cases[] = {
+		{ "all defaults", { .size = size }, FIRN_OK },
+		{ "no size", { .size = 0 }, FIRN_EINVAL },
+		{ "a size below ours", { .size = size - 1 }, FIRN_EINVAL },
+		{ "a path that just fits",
+		    { .size = size, .socket = letters(107) }, FIRN_OK },
+		{ "a path too long", { .size = size, .socket = letters(108) },
+		    FIRN_EINVAL },
+		{ "an empty path", { .size = size, .socket = "" },
+		    FIRN_EINVAL },
+		{ "a realm that just fits",
+		    { .size = size, .realm = letters(WIRE_REALM_MAX - 1) },
+		    FIRN_OK },
+		{ "a realm too long",
+		    { .size = size, .realm = letters(WIRE_REALM_MAX) },
+		    FIRN_EINVAL },
+		{ "an empty realm", { .size = size, .realm = "" },
+		    FIRN_EINVAL },
+		{ "one ID at a time", { .size = size, .max_batch = 1 },
+		    FIRN_OK },
+		{ "the largest batch",
+		    { .size = size, .max_batch = WIRE_COUNT_MAX }, FIRN_OK },
+		{ "a larger batch",
+		    { .size = size, .max_batch = WIRE_COUNT_MAX + 1 },
+		    FIRN_EINVAL },
+		{ "the longest of deadlines",
+		    { .size = size, .timeout_ms = UINT32_MAX }, FIRN_OK },
+		{ "the longest of lives",
+		    { .size = size, .ttl_ms = UINT32_MAX }, FIRN_OK },
+	};
 	struct firn *f = NULL;
 
 	assert_int_equal(firn_open(NULL, NULL), FIRN_EINVAL);
-	o.size--;
-	assert_int_equal(firn_open(&f, &o), FIRN_EINVAL);
-	o.size++;
-	memset(text, 'x', sizeof(text));
-	text[108] = '\0';
-	o.socket = text;
-	assert_int_equal(firn_open(&f, &o), FIRN_EINVAL);
-	text[107] = '\0';
-	assert_int_equal(firn_open(&f, &o), 0);
-	firn_close(f);
-	o.realm = text; /* 107: too long for a realm */
-	assert_int_equal(firn_open(&f, &o), FIRN_EINVAL);
-	o.realm = NULL;
-	o.max_batch = WIRE_COUNT_MAX + 1;
-	assert_int_equal(firn_open(&f, &o), FIRN_EINVAL);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		int rc = firn_open(&f, &cases[i].o);
+
+		if (rc != cases[i].rc)
+			fail_msg("%s: %d", cases[i].why, rc);
+		if (rc == FIRN_OK)
+			firn_close(f);
+	}
+	assert_int_equal(firn_open(&f, &wild.o), FIRN_EINVAL);
+	/* the environment is no better */
+	assert_int_equal(setenv("FIRN_SOCKET", letters(108), 1), 0);
+	assert_int_equal(firn_open(&f, NULL), FIRN_EINVAL);
+	assert_int_equal(unsetenv("FIRN_SOCKET"), 0);
+	assert_int_equal(setenv("FIRN_REALM", letters(WIRE_REALM_MAX), 1), 0);
+	assert_int_equal(firn_open(&f, NULL), FIRN_EINVAL);
+	assert_int_equal(unsetenv("FIRN_REALM"), 0);
 	/* a newer program: fine, until it asks for what we do not know */
 	assert_int_equal(firn_open(&f, &big.o), 0);
 	firn_close(f);
@@ -846,6 +896,8 @@ test_arguments(void **state)
 	uint64_t id;
 	size_t got = 9;
 	short events;
+	struct firn_layout l;
+	struct firn_stats s = { .size = sizeof(s) };
 
 	assert_int_equal(firn_next(NULL, &id), FIRN_EINVAL);
 	assert_int_equal(firn_next(f, NULL), FIRN_EINVAL);
@@ -854,6 +906,17 @@ test_arguments(void **state)
 	assert_int_equal(got, 0);
 	assert_int_equal(firn_next_many(f, &id, 1, NULL), FIRN_EINVAL);
 	assert_int_equal(firn_next_many(f, NULL, 0, &got), 0);
+	assert_int_equal(firn_try_next(f, NULL), FIRN_EINVAL);
+	assert_int_equal(firn_next_many(NULL, &id, 1, &got), FIRN_EINVAL);
+	assert_int_equal(firn_get_layout(NULL, &l), FIRN_EINVAL);
+	assert_int_equal(firn_get_layout(f, NULL), FIRN_EINVAL);
+	assert_int_equal(firn_get_stats(NULL, &s), FIRN_EINVAL);
+	assert_int_equal(firn_get_stats(f, NULL), FIRN_EINVAL);
+	s.size--;
+	assert_int_equal(firn_get_stats(f, &s), FIRN_EINVAL);
+	s.size += 9; /* a newer program's */
+	assert_int_equal(firn_get_stats(f, &s), FIRN_OK);
+	assert_int_equal(s.size, sizeof(s));
 	assert_int_equal(firn_poll_fd(f, NULL), FIRN_EINVAL);
 	assert_int_equal(firn_poll_fd(f, &events), FIRN_EAWAY);
 	assert_int_equal(fake_count(&fake.connects), 0);
@@ -1418,6 +1481,86 @@ test_old_replies(void **state)
 	firn_close(f);
 }
 
+/* ---- figures ---- */
+
+static struct firn_stats
+stats(struct firn *f)
+{
+	struct firn_stats s = { .size = sizeof(s) };
+
+	assert_int_equal(firn_get_stats(f, &s), FIRN_OK);
+	return (s);
+}
+
+static uint64_t
+fake_granted(void)
+{
+	uint64_t n;
+
+	pthread_mutex_lock(&fake.lock);
+	n = fake.granted;
+	pthread_mutex_unlock(&fake.lock);
+	return (n);
+}
+
+/*
+ * Each ID that came was given out, at once or later, or was dropped: the
+ * agent's count, the program's and the handle's have to agree.
+ */
+static void
+test_stats(void **state)
+{
+	(void)state;
+	static uint64_t ids[5000];
+	struct firn *f = open_with(LONG_MS, 0, NULL);
+	struct firn_stats s = stats(f), before;
+	uint64_t taken = 0;
+	size_t got;
+
+	assert_int_equal(s.hits + s.waits + s.refills + s.dropped, 0);
+	assert_int_equal(s.reconnects, 0);
+	for (int i = 0; i < 40000; i++, taken++) {
+		before = s;
+		(void)next(f);
+		s = stats(f);
+		/* one ID: from memory, or in a reply that was waited for */
+		assert_int_equal(
+		    s.hits - before.hits + s.waits - before.waits, 1);
+		assert_true(s.dropped >= before.dropped);
+	}
+	assert_true(s.hits > 30000 && s.refills > 0 && s.reconnects == 0);
+	before = s;
+	for (int i = 0; i < 20; i++) {
+		assert_int_equal(firn_next_many(f, ids, 5000, &got), FIRN_OK);
+		taken += got;
+	}
+	s = stats(f);
+	assert_true(s.waits - before.waits <= 20);
+	assert_true(s.hits - before.hits <= 20 * 5000);
+	for (int i = 0; i < 3000; i++, taken++)
+		(void)next(f); /* so that the thread's own part holds some */
+	s = stats(f);
+	/* what is left in memory and on its way gets too old */
+	for (int i = 0; i < 100 && fake_granted() != taken + s.dropped; i++) {
+		mono_ahead_ns += 2 * S;
+		boot_ahead_ns += 2 * S;
+		(void)poll(NULL, 0, 30); /* no more than one is asked for */
+		(void)next(f);
+		taken++;
+		before = s;
+		s = stats(f);
+		assert_int_equal(
+		    s.hits - before.hits + s.waits - before.waits, 1);
+	}
+	assert_true(s.dropped > 0);
+	assert_int_equal(fake_granted(), taken + s.dropped);
+	fake_stop();
+	fake_start(64);
+	assert_int_equal(firn_next_many(f, ids, 5000, &got), FIRN_OK);
+	assert_int_equal(stats(f).reconnects, 1);
+	firn_close(f);
+}
+
 /* ---- realms ---- */
 
 static void
@@ -1836,6 +1979,44 @@ test_fork_with_a_request_under_way(void **state)
 	firn_close(f);
 }
 
+/* A child counts for itself. */
+static void
+test_stats_of_a_child(void **state)
+{
+	(void)state;
+
+	for (int round = 0; round < 2; round++) {
+		struct firn *f;
+		struct firn_stats s, before;
+		pid_t pid;
+
+		refuse_wipe = round == 1;
+		f = open_with(LONG_MS, 0, NULL);
+		for (int i = 0; i < 3000; i++)
+			(void)next(f);
+		before = stats(f);
+		assert_true(round == 1 ? before.hits == 0 : before.hits > 0);
+		assert_int_equal(before.hits + before.waits, 3000);
+		pid = fork();
+		if (pid == 0) {
+			s = stats(f);
+			if (s.hits + s.waits + s.refills + s.dropped > 0)
+				_exit(1);
+			(void)next(f);
+			s = stats(f);
+			_exit(s.waits == 1 && s.refills == 1 && s.hits == 0 &&
+				      s.reconnects == 0
+				  ? 0
+				  : 2);
+		}
+		assert_int_equal(child_status(pid), 0);
+		s = stats(f);
+		assert_memory_equal(&s, &before, sizeof(s));
+		firn_close(f);
+	}
+	refuse_wipe = false;
+}
+
 /* ---- threads ---- */
 
 #define THREADS 8
@@ -1909,6 +2090,31 @@ test_threads(void **state)
 		assert_unique(all, THREADS * EACH);
 		firn_close(f);
 	}
+}
+
+/* While another thread has the latch, a part goes on, whatever the clock. */
+static void
+test_part_needs_no_latch(void **state)
+{
+	(void)state;
+	struct firn *f = open_with(LONG_MS, 0, NULL);
+	uint64_t ids[200];
+	size_t got;
+
+	while (part_left(&f->shared->parts[0]) < 150)
+		(void)next(f);
+	latch_lock(&f->shared->latch);
+	(void)alarm(60); /* who waits for it waits for ever */
+	for (int i = 0; i < 100; i++) {
+		mono_ahead_ns += MS;
+		assert_int_equal(
+		    i % 2 == 0 ? firn_next(f, ids) : firn_try_next(f, ids),
+		    FIRN_OK);
+	}
+	assert_int_equal(firn_next_many(f, ids, 50, &got), FIRN_OK);
+	(void)alarm(0);
+	latch_unlock(&f->shared->latch);
+	firn_close(f);
 }
 
 static void
@@ -2041,6 +2247,40 @@ test_cancellation(void **state)
 	assert_int_equal(caller_join(&c), 0);
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	assert_true(next(f) > c.id);
+	firn_close(f);
+}
+
+static void *
+ended_main(void *arg)
+{
+	struct taker *t = arg;
+
+	for (size_t i = 0; i < EACH; i++)
+		(void)next(t->f);
+	return (NULL);
+}
+
+/* What threads leave behind is dropped, when their parts are needed. */
+static void
+test_stats_of_ended_threads(void **state)
+{
+	(void)state;
+	struct taker *t = &takers[0];
+	struct firn *f = open_with(LONG_MS, 0, NULL);
+	struct firn_stats s = stats(f), before = s;
+
+	t->f = f;
+	for (uint64_t i = 1; i <= HANDLE_PARTS + 10; i++) {
+		if (i > HANDLE_PARTS) /* time to look for ended threads */
+			mono_ahead_ns += 200 * MS;
+		assert_int_equal(
+		    pthread_create(&t->thread, NULL, ended_main, t), 0);
+		assert_int_equal(pthread_join(t->thread, NULL), 0);
+		s = stats(f);
+		assert_int_equal(s.hits + s.waits, i * EACH);
+		assert_true(s.hits > before.hits);
+		before = s;
+	}
 	firn_close(f);
 }
 
@@ -2242,6 +2482,9 @@ main(void)
 		T(test_ttl),
 		T(test_smaller_ttl_wins),
 		T(test_old_replies),
+		T(test_stats),
+		T(test_stats_of_a_child),
+		T(test_stats_of_ended_threads),
 		T(test_realms),
 		T(test_try_next),
 		T(test_try_next_errors),
@@ -2255,6 +2498,7 @@ main(void)
 #endif
 		T(test_fork_with_a_request_under_way),
 		T(test_threads),
+		T(test_part_needs_no_latch),
 		T(test_threads_and_forks),
 		T(test_more_threads_than_parts),
 		T(test_many_handles),
