@@ -121,7 +121,7 @@ same option "$dir/program" "$dir/manual" firn.1
 sed -n 's/^\t\(firn_[a-z0-9_]*\);$/\1/p' "$FIRN_SRCDIR/client/libfirn.map" |
     sort -u >"$dir/program"
 plain "$man/firn.3" | grep -oE '\bfirn_[a-z0-9_]+' |
-    grep -vxE 'firn_(options|layout|parts|format|h)' | sort -u >"$dir/manual"
+    grep -vxE 'firn_(options|layout|parts|stats|format|h)' | sort -u >"$dir/manual"
 same function "$dir/program" "$dir/manual" firn.3
 
 [ $bad = 0 ] && echo "manuals and programs agree"
