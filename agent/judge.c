@@ -339,6 +339,12 @@ judge_refuses(const struct judge *j)
 }
 
 bool
+judge_undecided(const struct judge *j)
+{
+	return (j->leapt);
+}
+
+bool
 judge_waits(const struct judge *j)
 {
 	return (!skew_permits(&j->skew) && !j->skew.refused);
@@ -363,9 +369,3 @@ judge_status(const struct judge *j, struct status_doc *out)
 	out->skew_ms = j->skew.skew_us / 1000;
 	out->peers = j->skew.peers;
 }
-bool
-judge_undecided(const struct judge *j)
-{
-	return (j->leapt);
-}
-

@@ -42,8 +42,8 @@ struct lease_figures {
 	bool has_end;
 	int64_t end_ms; /* of the layout */
 	struct sysclock_kernel kernel;
-};
 	bool step_undecided; /* a step of the clock is still to be judged */
+};
 
 /*
  * Starts claiming; never blocks and never fails for want of ZooKeeper.  It
