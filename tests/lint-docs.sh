@@ -3,7 +3,8 @@
 # The manuals and the programs say the same: each option, each environment
 # variable, each metric, each alert and each configuration key (with its
 # default) is in the manual, and the manuals name none that is not there; each
-# function of firn.h is in firn(3).
+# function of firn.h is in firn(3); each alert has its heading and each reason its
+# name in the runbook.
 : "${FIRN_SRCDIR:=$(dirname "$0")/..}" "${FIRN_BUILD:=.}"
 man=$FIRN_SRCDIR/man
 dir=$(mktemp -d) || exit 1
@@ -123,6 +124,36 @@ sed -n 's/^\t\(firn_[a-z0-9_]*\);$/\1/p' "$FIRN_SRCDIR/client/libfirn.map" |
 plain "$man/firn.3" | grep -oE '\bfirn_[a-z0-9_]+' |
     grep -vxE 'firn_(options|layout|parts|stats|format|h)' | sort -u >"$dir/manual"
 same function "$dir/program" "$dir/manual" firn.3
+
+# ---- the runbook -----------------------------------------------------------------
+
+# returned FUNCTION FILE: what a function of names returns
+returned() {
+	sed -n "/^$1(/,/^}/s/.*return (\"\([a-z_]*\)\").*/\1/p" "$FIRN_SRCDIR/$2"
+}
+runbook=$FIRN_SRCDIR/contrib/RUNBOOK.md
+{
+	grep -rhoE '"alert [a-z_]+:' "$FIRN_SRCDIR/agent" --include='*.c' |
+	    tr -d '":' | cut -d' ' -f2
+	returned alarm_name agent/core/alarms.c
+	returned audit_kind_name agent/core/audit-alerts.c
+	for f in census odd fleet; do
+		grep -ohE '"[a-z]+_[a-z]+"' "$FIRN_SRCDIR/client/cmd/$f.c"
+	done | tr -d '"'
+} | grep -vx unknown | sort -u >"$dir/kinds"
+[ "$(wc -l <"$dir/kinds")" -ge 12 ] ||
+    { echo "few kinds of alerts found: $(tr '\n' ' ' <"$dir/kinds")"; bad=1; }
+while read -r kind; do
+	grep -qx "## $kind" "$runbook" ||
+	    { echo "$kind: an alert without a heading in RUNBOOK.md"; bad=1; }
+done <"$dir/kinds"
+for reason in $(returned wire_reason_name client/ids/reason.c); do
+	case $reason in
+	ok|unknown) ;;
+	*) grep -qF "\`$reason\`" "$runbook" ||
+	    { echo "$reason: a reason that RUNBOOK.md does not name"; bad=1; } ;;
+	esac
+done
 
 [ $bad = 0 ] && echo "manuals and programs agree"
 exit $bad
