@@ -280,7 +280,7 @@ def test_a_fleet_set_back(lab, operator):
 
 # ---- ZooKeeper -----------------------------------------------------------------
 
-@plays('Session storm', 'ZooKeeper gone')
+@plays('Session storm', 'ZooKeeper gone', 'window_low')
 def test_zookeeper_gone(own_lab, operator):
     server = own_lab.own_server(tick=500)
     realm = own_lab.realm()
@@ -302,8 +302,9 @@ def test_zookeeper_gone(own_lab, operator):
     agents[0].reserves(4000)
     server.kill()
     gone = operator['ZooKeeper gone']
-    for _ in range(3):
-        gone.next(agents[0])
+    gone.next(agents[0])
+    operator['window_low'].rest(agents[0])
+    gone.next(agents[0]).next(agents[0])
     server.start()
     gone.rest(agents[0])
     assert realm.settles(agents, 30) == workers
@@ -369,6 +370,11 @@ def test_worker_ids_exhausted(lab, operator):
        'denied_node', 'foreign_node')
 def test_the_realm_and_what_is_in_it(lab, operator):
     agent = lab.agent('r' + uuid.uuid4().hex[:8], conf=SWIFT).start()
+    # 31 bits of milliseconds from then end in three seconds
+    epoch_ms = int(time.time() * 1000) + 3000 - (1 << 31)
+    ending = lab.realm('--first', '--bits', '31/10/12', '--epoch',
+                       str(epoch_ms))
+    operator['epoch_ending'].rest(lab.agent(ending, conf=SWIFT).start())
     operator['no_realm'].rest(agent)
     agent.reserves(50000)
     realm = type(lab.realm())(lab.server, agent.realm)
@@ -387,11 +393,6 @@ def test_the_realm_and_what_is_in_it(lab, operator):
         zoo.create(realm.marks_path + '/lost+found', b'', 0)
     for name in ('garbled_node', 'denied_node', 'foreign_node'):
         operator[name].rest(agent)
-    # 31 bits of milliseconds from then end in three seconds
-    epoch_ms = int(time.time() * 1000) + 3000 - (1 << 31)
-    ending = lab.realm('--first', '--bits', '31/10/12', '--epoch',
-                       str(epoch_ms))
-    operator['epoch_ending'].rest(lab.agent(ending, conf=SWIFT).start())
 
 
 @plays('marks_deleted')
