@@ -10,6 +10,7 @@ import time
 import pytest
 
 from firnlab import wait, web
+from firnlab.agent import QUICK
 from firnlab.load import check
 from firnlab.process import free_port
 
@@ -101,7 +102,7 @@ def check_metrics(text):
 
 
 def test_metrics_are_these_and_no_others(lab):
-    agent = served(lab, lab.realm()).up().reserves(20000)
+    agent = served(lab, lab.realm(), QUICK).up().reserves(10000)
     load = lab.load(agent, threads=2, rate=500, timeout=10000)
     load.takes(200)
     reply = web.ask(agent.web, '/metrics')
@@ -125,7 +126,7 @@ def test_metrics_are_these_and_no_others(lab):
 
 
 def test_metrics_agree_with_the_status(lab):
-    agent = served(lab, lab.realm()).up().reserves(20000)
+    agent = served(lab, lab.realm(), QUICK).up().reserves(10000)
     load = lab.load(agent, threads=2, rate=500, timeout=10000)
     load.takes(200)
     load.stop()
@@ -263,6 +264,114 @@ def test_clock_and_configuration(lab):
         'firn_config_last_reload_success_timestamp_seconds'] == start
     for peer in peers:
         peer.end()
+
+
+# ---- who asks badly ---------------------------------------------------------
+
+REQUEST = b'GET /metrics HTTP/1.1\r\nHost: x\r\n'
+
+
+def open_fds(agent):
+    return len(os.listdir('/proc/%d/fd' % agent.process.pid))
+
+
+def resident(agent):
+    return int(web.Metrics(agent.web)['process_resident_memory_bytes']) >> 10
+
+
+def drip(socks):
+    """A byte to each that is still open; those that are."""
+    return [s for s in socks if web.send(s, b'x') and not gone(s)]
+
+
+def gone(sock):
+    sock.setblocking(False)
+    try:
+        return sock.recv(4096) == b''
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+
+
+def test_who_asks_badly_is_cut_and_delays_no_id(lab):
+    agent = served(lab, lab.realm()).up()
+    quiet = lab.load(agent, threads=4, rate=500, timeout=30000)
+    quiet.takes(500)
+    quiet = quiet.stop()
+    fds, memory = open_fds(agent), resident(agent)
+    load = lab.load(agent, threads=4, rate=500, timeout=30000).takes(100)
+
+    # a byte now and then is no reason to stay
+    begun = time.monotonic()
+    slow = []
+    for head in (b'', b'GE', REQUEST, REQUEST + b'X: y'):
+        sock = web.connect(agent.web)
+        assert web.send(sock, head)
+        slow.append(sock)
+    wait.until(lambda: drip(slow) == [], 10, 'slow ones to be cut', 0.3)
+    print('a byte now and then lasts for %.1f s' % (time.monotonic() - begun))
+
+    # a hundred say nothing: there are 16, and the next one gets its answer
+    idle, most = [], 0
+    for _ in range(100):
+        idle.append(web.connect(agent.web))
+        most = max(most, open_fds(agent))
+    wait.until(lambda: sum(not gone(sock) for sock in idle) <= 16, 10,
+               'all but 16 to be cut')
+    print('%d descriptors, %d before' % (most, fds))
+    assert most <= fds + 16 + 16  # those of the load, and what is closing
+    assert web.ask(agent.web, '/healthz').status == 200
+
+    # headers without an end, a body, many requests in one, no reading
+    for head, tail in ((REQUEST + b'X: ', b'y' * (1 << 20)),
+                       (b'GET /' + b'y' * 5000, b'y' * (1 << 20)),
+                       (REQUEST, b'X: y\r\n' * (1 << 17)),
+                       (b'\0\xff\r\n\r\n', b'\0' * (1 << 20)),
+                       (b'POST / HTTP/1.1\r\nContent-Length: 9999999\r\n\r\n',
+                        b'y' * (1 << 20)),
+                       (b'POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n'
+                        b'\r\nfffff\r\n', b'y' * (1 << 20)),
+                       (REQUEST + b'\r\n', (REQUEST + b'\r\n') * 20000)):
+        sock = web.connect(agent.web)
+        web.send(sock, head)
+        web.send(sock, tail)
+        assert web.closed(sock), head[:40]
+    unread = [web.connect(agent.web, receive=1) for _ in range(16)]
+    for sock in unread:
+        web.send(sock, REQUEST + b'\r\n')
+    for _ in range(200):
+        web.connect(agent.web).close()
+    check_metrics(web.ask(agent.web, '/metrics').text)
+
+    # nothing of all that is left, and nobody noticed
+    wait.until(lambda: open_fds(agent) <= fds + 4 + 4, 10,
+               lambda: '%d descriptors, %d before' % (open_fds(agent), fds))
+    after = resident(agent)
+    print('resident %d KiB before, %d KiB after' % (memory, after))
+    assert after < memory + 65536
+    load.takes(100)
+    result = load.stop()
+    print('longest call %s ms alone, %s ms beside this' % (
+        quiet['longest_ms'], result['longest_ms']))
+    assert result['failed'] == 0, result
+    check([lab.loads[0], load])
+
+
+def test_scrapes_without_a_pause(lab):
+    """As fast as they go, and the IDs' latencies beside that."""
+    agent = served(lab, lab.realm()).up()
+    load = lab.load(agent, threads=2, rate=500, timeout=30000).takes(100)
+    begun, n = time.monotonic(), 0
+    while n < 300:
+        assert web.ask(agent.web, '/metrics').status == 200
+        n += 1
+    seconds = time.monotonic() - begun
+    result = load.stop()
+    print('%d scrapes in %.2f s; longest call %s ms' % (
+        n, seconds, result['longest_ms']))
+    assert result['failed'] == 0
+    check([load])
 
 
 # ---- where it listens -------------------------------------------------------
