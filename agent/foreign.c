@@ -9,6 +9,7 @@
 
 #include "foreign.h"
 #include "log.h"
+#include "records.h"
 #include "sysclock.h"
 
 #define FORGET_MS 3600000
@@ -130,4 +131,28 @@ foreign_is_large(struct foreign *f, const char *path)
 	struct foreign_node *node = find(f, path);
 
 	return (node != NULL && node->large);
+}
+
+void
+foreign_tell_names(
+    struct foreign *f, const char *workers, const struct zk_event *ev)
+{
+	char path[512];
+	struct claim_name cn;
+	size_t n = 0;
+
+	for (size_t i = 0; i < ev->nnames; i++) {
+		if (!claim_name_parse(ev->names[i], &cn))
+			n++;
+	}
+	if (n > FOREIGN_NAMES_MAX)
+		foreign_tell(
+		    f, workers, "many nodes there are no claims: passed over");
+	for (size_t i = 0; n <= FOREIGN_NAMES_MAX && i < ev->nnames; i++) {
+		if (claim_name_parse(ev->names[i], &cn))
+			continue;
+		(void)snprintf(
+		    path, sizeof(path), "%s/%s", workers, ev->names[i]);
+		foreign_tell(f, path, "its name is no claim's: passed over");
+	}
 }

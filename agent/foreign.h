@@ -39,6 +39,13 @@ void foreign_tell(struct foreign *f, const char *path, const char *what);
 void foreign_tell_reply(struct foreign *f, const char *path,
     const struct zk_event *ev, const struct doc_error *err);
 
+/*
+ * Of a list of the claims' parent.  A few names that are no claim's are told
+ * one by one, thousands in one line.
+ */
+void foreign_tell_names(
+    struct foreign *f, const char *workers, const struct zk_event *ev);
+
 /* It is good now: what is wrong with it next is news. */
 void foreign_mended(struct foreign *f, const char *path);
 

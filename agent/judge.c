@@ -14,8 +14,16 @@
 #include "sysclock.h"
 
 #define RETRY_MS 500 /* while no verdict can be given */
+#define SAID_MAX 32 /* own words that are remembered */
 /* A leap that moves by less is the same one: a wall clock left alone drifts. */
 #define SAME_LEAP_NS (1000 * NS_PER_MS)
+
+/* What an own write said of the own clock. */
+struct said {
+	int64_t stamp_ms; /* ZooKeeper's, of that write */
+	bool has_offset;
+	int64_t offset_us;
+};
 
 struct judge {
 	const struct conf *conf;
@@ -34,6 +42,8 @@ struct judge {
 	bool stands_refused; /* ... and neither time was good ... */
 	int64_t stood_ns; /* ... when it was so far ahead */
 	bool alone_said;
+	struct said said[SAID_MAX]; /* newest last */
+	size_t nsaid;
 };
 
 struct judge *
@@ -95,6 +105,16 @@ publish(const struct judge *j, struct agent_status *st)
 	st->skew_us = j->skew.skew_us;
 }
 
+static void
+remember_said(
+    struct judge *j, const struct zk_event *ev, const struct agent_status *st)
+{
+	if (j->nsaid == SAID_MAX)
+		memmove(j->said, j->said + 1, --j->nsaid * sizeof(j->said[0]));
+	j->said[j->nsaid++] =
+	    (struct said){ ev->stat.mtime_ms, st->has_offset, st->offset_us };
+}
+
 void
 judge_sample(
     struct judge *j, const struct zk_event *ev, struct agent_status *st)
@@ -115,6 +135,7 @@ judge_sample(
 
 	if (ev->received_boot_ns == 0 || trip_ns < 0)
 		return;
+	remember_said(j, ev, st);
 	j->base_seen_ns = j->clk->base_ns;
 	if (skew_take(&j->skew, &sample, stepped_us))
 		log_info("clock: ZooKeeper's clock moved (offset now %+.3f s): "
@@ -231,6 +252,39 @@ on_peers(void *arg, const struct peers_result *r)
 
 /* ---- peers ----------------------------------------------------------------- */
 
+/* What the own mark said when a sweep began: that is in its sum. */
+static int64_t
+said_at(const struct judge *j, int64_t stamp_ms)
+{
+	int64_t offset_us = INT64_MAX; /* nothing: nobody's clock is there */
+
+	for (size_t i = 0; i < j->nsaid; i++)
+		if (j->said[i].stamp_ms <= stamp_ms && j->said[i].has_offset)
+			offset_us = j->said[i].offset_us;
+	return (offset_us);
+}
+
+/*
+ * Is all well by what the auditor found?  Whatever is not is judged by what
+ * the peers say themselves.
+ */
+static bool
+is_borne_out(struct judge *j, mono_t now, const struct audit *a)
+{
+	struct skew_others others;
+	uint64_t counted;
+
+	if (a == NULL || j->leapt || j->clk->judged ||
+	    !audit_average(a, said_at(j, a->swept_ms), j->conf->skew_warn_ms,
+		&others.average_us, &counted))
+		return (false);
+	others.peers = (unsigned)counted;
+	others.epoch = a->epoch;
+	others.swept_ms = a->swept_ms;
+	others.oldest_stamp_ms = a->oldest_stamp_ms;
+	return (skew_confirm(&j->skew, now, &others, 2 * j->conf->audit_ms));
+}
+
 void
 judge_run(struct judge *j, mono_t now, const struct judge_where *where)
 {
@@ -238,6 +292,10 @@ judge_run(struct judge *j, mono_t now, const struct judge_where *where)
 
 	if (!j->due || j->peers != NULL || !mono_reached(now, j->retry_at))
 		return;
+	if (is_borne_out(j, now, where->summary)) {
+		j->due = false;
+		return;
+	}
 	sysclock_entropy(&rnd);
 	j->peers = peers_start(where->zk, where->workers, where->marks,
 	    where->k, where->own_claim, j->boot_id, rnd.word[0], where->foreign,

@@ -7,6 +7,7 @@
 #ifndef JUDGE_H
 #define JUDGE_H
 
+#include "audit.h"
 #include "clock.h"
 #include "conf.h"
 #include "peers.h"
@@ -21,6 +22,7 @@ struct judge_where {
 	const char *workers, *marks; /* paths */
 	const struct contract *k;
 	const char *own_claim;
+	const struct audit *summary; /* the auditor's; NULL: none */
 	struct foreign *foreign; /* tells what makes no sense */
 };
 
@@ -39,7 +41,10 @@ void judge_resume(struct judge *j, bool refused, int64_t skew_us);
 void judge_sample(
     struct judge *j, const struct zk_event *ev, struct agent_status *st);
 
-/* Reads the peers if it is time to; cheap otherwise. */
+/*
+ * Reads the peers if it is time to; cheap otherwise.  A fresh summary that
+ * bears the verdict out saves the reading: no verdict changes by it alone.
+ */
 void judge_run(struct judge *j, mono_t now, const struct judge_where *where);
 
 /* When judge_run() has something to do, at the latest. */

@@ -356,6 +356,7 @@ give_result(struct lease *l, const struct instant *now,
 		op_path(l, op, path);
 		foreign_mended(&l->foreign, path);
 		judge_sample(l->judge, ev, &l->status);
+		auditor_poke(l->auditor);
 	}
 	claim_result(&l->claim, lease_time(l, now), &r);
 }
@@ -385,7 +386,8 @@ lease_on_reply(
 {
 	if (l->sweep != NULL && sweep_reply(l->sweep, ev))
 		return;
-	if (judge_reply(l->judge, ev, now->boot))
+	if (judge_reply(l->judge, ev, now->boot) ||
+	    auditor_reply(l->auditor, ev, now->boot))
 		return;
 	for (size_t i = 0; i < LEASE_LANES; i++) {
 		struct claim_op op = l->pending[i].op;
@@ -405,5 +407,6 @@ lease_drop_pending(struct lease *l)
 	l->sweep = NULL;
 	lease_count_dropped(l);
 	judge_disconnected(l->judge);
+	auditor_disconnected(l->auditor);
 	memset(l->pending, 0, sizeof(l->pending));
 }

@@ -4,6 +4,7 @@
 #define LEASE_PRIVATE_H
 
 #include "alone.h"
+#include "auditor.h"
 #include "claim.h"
 #include "foreign.h"
 #include "judge.h"
@@ -30,6 +31,7 @@ struct lease {
 	bool is_alone; /* no ZooKeeper: zk is NULL, the claim sleeps */
 	struct alone alone;
 	struct judge *judge;
+	struct auditor *auditor;
 	struct sysclock_kernel kernel; /* of kernel_at */
 	mono_t kernel_at;
 	bool ended; /* issuing has ended, the file has its last word */

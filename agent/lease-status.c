@@ -41,6 +41,12 @@ lease_skew(const struct lease *l)
 	return (judge_skew(l->judge));
 }
 
+const struct auditor *
+lease_auditor(const struct lease *l)
+{
+	return (l->auditor);
+}
+
 bool
 lease_is_alone(const struct lease *l)
 {

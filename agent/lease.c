@@ -43,16 +43,29 @@ refresh_status(struct lease *l, const struct instant *now)
 	    reason == GATE_ALLOW ? "" : gate_reason_name(reason));
 }
 
+static bool
+may_audit(const struct lease *l)
+{
+	const struct claim *c = &l->claim;
+
+	return (c->connected && c->realm_known && c->fault == REALM_GOOD &&
+		c->node[0] != '\0' && judge_skew(l->judge)->has_own &&
+		l->stopped == NULL && !l->ended);
+}
+
 static void
 arm_timer(struct lease *l, const struct instant *now)
 {
 	mono_t when = claim_wake(&l->claim);
 	mono_t judging = judge_wake(l->judge);
+	mono_t auditing = auditor_wake(l->auditor);
 	struct timeval tv;
 	int64_t us;
 
 	if (l->claim.connected && judging.ns < when.ns)
 		when = judging;
+	if (may_audit(l) && auditing.ns < when.ns)
+		when = auditing;
 	us = (when.ns - now->boot.ns) / 1000 + 1;
 
 	if (when.ns == MONO_NEVER.ns) {
@@ -94,26 +107,63 @@ tell_stopped(struct lease *l)
 	stopped(l->stopped_arg);
 }
 
-/* Reads the peers, once there is a claim of one's own among theirs. */
-static void
-run_judge(struct lease *l, const struct instant *now)
-{
+/* What is read besides the own nodes, and only in a realm that is good. */
+struct around {
+	char realm[LEASE_PATH_MAX];
 	char workers[LEASE_PATH_MAX], marks[LEASE_PATH_MAX];
+};
+
+static bool
+look_around(const struct lease *l, struct around *out)
+{
 	struct claim_op op = { .kind = OP_NONE };
-	struct judge_where where = { .zk = l->zk,
-		.workers = workers,
-		.marks = marks,
-		.k = &l->claim.k,
-		.own_claim = l->claim.node,
-		.foreign = &l->foreign };
 
 	if (!l->claim.connected || !l->claim.realm_known)
-		return;
+		return (false);
 	memcpy(
 	    op.generation, l->claim.k.generation_text, sizeof(op.generation));
-	lease_workers_path(l, &op, workers);
-	lease_marks_path(l, &op, marks);
-	judge_run(l->judge, now->boot, &where);
+	lease_realm_path(l, out->realm);
+	lease_workers_path(l, &op, out->workers);
+	lease_marks_path(l, &op, out->marks);
+	return (true);
+}
+
+static void
+run_auditor(
+    struct lease *l, const struct instant *now, const struct around *around)
+{
+	const struct auditor_where where = { .zk = l->zk,
+		.realm = around->realm,
+		.workers = around->workers,
+		.marks = around->marks,
+		.k = &l->claim.k,
+		.own_claim = l->claim.node,
+		.host = l->status.host,
+		.skew = judge_skew(l->judge),
+		.foreign = &l->foreign };
+
+	if (!may_audit(l))
+		return;
+	if (auditor_saw_other_realm(l->auditor))
+		claim_watch_fired(&l->claim, lease_time(l, now));
+	auditor_run(l->auditor, now->boot, &where);
+}
+
+/* Reads the peers, once there is a claim of one's own among theirs. */
+static void
+run_judge(
+    struct lease *l, const struct instant *now, const struct around *around)
+{
+	struct judge_where where = { .zk = l->zk,
+		.workers = around->workers,
+		.marks = around->marks,
+		.k = &l->claim.k,
+		.own_claim = l->claim.node,
+		.summary = auditor_summary(l->auditor),
+		.foreign = &l->foreign };
+
+	if (!auditor_reading(l->auditor)) /* it may save the reading */
+		judge_run(l->judge, now->boot, &where);
 }
 
 static void
@@ -121,6 +171,7 @@ lease_run(struct lease *l, const struct instant *now)
 {
 	struct claim_op op;
 	struct entropy rnd;
+	struct around around;
 
 	for (;;) {
 		sysclock_entropy(&rnd);
@@ -133,7 +184,10 @@ lease_run(struct lease *l, const struct instant *now)
 #ifdef FIRN_TESTING
 	testing_step(&l->claim);
 #endif
-	run_judge(l, now);
+	if (look_around(l, &around)) {
+		run_auditor(l, now, &around);
+		run_judge(l, now, &around);
+	}
 	tell_serve(l);
 	lease_update(l, now);
 	lease_say_news(l);
@@ -310,7 +364,8 @@ open_parts(struct lease *l)
 	l->stop_timer = evtimer_new(l->base, on_stop_timer, l);
 	describe_self(l);
 	l->judge = judge_open(l->conf, l->clk, l->status.boot_id, on_judged, l);
-	return (l->scratch != NULL && l->timer != NULL &&
+	l->auditor = auditor_open(l->conf);
+	return (l->auditor != NULL && l->scratch != NULL && l->timer != NULL &&
 		l->stop_timer != NULL && l->judge != NULL);
 }
 
@@ -557,6 +612,7 @@ lease_close(struct lease *l)
 		return;
 	sweep_cancel(l->sweep);
 	judge_close(l->judge);
+	auditor_close(l->auditor);
 	if (l->zk != NULL)
 		zk_close(l->zk);
 	if (l->timer != NULL)

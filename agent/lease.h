@@ -6,6 +6,7 @@
 #ifndef LEASE_H
 #define LEASE_H
 
+#include "auditor.h"
 #include "clock.h"
 #include "conf.h"
 #include "exposition.h"
@@ -93,6 +94,9 @@ const uint8_t *lease_uuid(const struct lease *l);
 
 void lease_figures(const struct lease *l, const struct instant *now,
     struct lease_figures *out);
+
+/* The fleet as its auditor sees it. */
+const struct auditor *lease_auditor(const struct lease *l);
 
 /* Fills in what the lease knows; the agent adds the rest. */
 void lease_status(

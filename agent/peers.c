@@ -178,31 +178,6 @@ start_looks(struct peers *p)
 	return (true);
 }
 
-/* A few names that are none are told one by one, thousands in one line. */
-static void
-tell_names(struct peers *p, const struct zk_event *ev)
-{
-	char path[PATHS_MAX + 100];
-	struct claim_name cn;
-	size_t n = 0;
-
-	for (size_t i = 0; i < ev->nnames; i++) {
-		if (!claim_name_parse(ev->names[i], &cn))
-			n++;
-	}
-	if (n > FOREIGN_NAMES_MAX)
-		foreign_tell(p->foreign, p->workers,
-		    "many nodes there are no claims: passed over");
-	for (size_t i = 0; n <= FOREIGN_NAMES_MAX && i < ev->nnames; i++) {
-		if (claim_name_parse(ev->names[i], &cn))
-			continue;
-		(void)snprintf(
-		    path, sizeof(path), "%s/%s", p->workers, ev->names[i]);
-		foreign_tell(
-		    p->foreign, path, "its name is no claim's: passed over");
-	}
-}
-
 static void
 on_list(struct peers *p, const struct zk_event *ev)
 {
@@ -219,7 +194,7 @@ on_list(struct peers *p, const struct zk_event *ev)
 		if (worker != NO_WORKER)
 			choose(p, ev->names[i], worker, seen++);
 	}
-	tell_names(p, ev);
+	foreign_tell_names(p->foreign, p->workers, ev);
 	shuffle(p);
 	if (!start_looks(p))
 		finish(p, false);

@@ -69,11 +69,23 @@ raise_alert(struct audit *out, const struct audit *before, enum audit_kind kind,
 		.kind = kind,
 		.worker = worker,
 		.since_ms = stood != NULL ? stood->since_ms : out->swept_ms,
+		.seen_ms = out->swept_ms,
 	};
 	return (a);
 }
 
 /* ---- of single agents ---------------------------------------------------------- */
+
+/*
+ * After an outage of ZooKeeper nobody has written for long: who writes again
+ * shows only from the next sweep on.
+ */
+static bool
+was_swept_lately(const struct audit_input *in, const struct audit *before)
+{
+	return (before != NULL &&
+		sub_sat(in->now_ms, before->swept_ms) <= 3 * in->audit_ms);
+}
 
 static void
 raise_stale(
@@ -81,6 +93,8 @@ raise_stale(
 {
 	size_t n = 0;
 
+	if (!was_swept_lately(in, before))
+		return;
 	for (size_t i = 0; n < AUDIT_STALE_MAX && i < in->n; i++) {
 		const struct audit_member *m = &in->members[in->order[i]];
 		int64_t stale_ms = audit_stale_ms(in, m);
@@ -92,7 +106,7 @@ raise_stale(
 		a = raise_alert(out, before, AUDIT_AGENT_STALE, m->worker);
 		audit_copy_plain(a->host, m->status.host, sizeof(a->host));
 		a->value = stale_ms;
-		a->limit = in->fresh_ms;
+		a->limit = in->stale_ms;
 		n++;
 	}
 }
@@ -211,4 +225,23 @@ audit_raise_fleet(
 	raise_ending(in, before, out);
 	raise_spread(in, before, out);
 	raise_deleted(before, out);
+}
+
+/*
+ * What is gone at one sweep and back at the next did not end: an alert is
+ * cleared when it was not seen for longer than from one sweep to the next.
+ */
+void
+audit_hold_alerts(
+    const struct audit_input *in, const struct audit *before, struct audit *out)
+{
+	for (size_t i = 0; before != NULL && i < before->nalerts; i++) {
+		const struct audit_alert *a = &before->alerts[i];
+		int64_t gone_ms = sub_sat(in->now_ms, a->seen_ms);
+
+		if (out->nalerts < AUDIT_ALERTS_MAX && gone_ms >= 0 &&
+		    gone_ms <= in->audit_ms + in->audit_ms / 2 &&
+		    audit_find(out, a->kind, a->worker) == NULL)
+			out->alerts[out->nalerts++] = *a;
+	}
 }

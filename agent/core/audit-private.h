@@ -15,6 +15,8 @@ int64_t audit_stale_ms(
 /* Alerts of single agents (members in order of worker IDs), of the fleet. */
 void audit_raise_agents(const struct audit_input *in,
     const struct audit *before, struct audit *out);
+void audit_hold_alerts(const struct audit_input *in, const struct audit *before,
+    struct audit *out);
 void audit_raise_fleet(const struct audit_input *in, const struct audit *before,
     struct audit *out);
 

@@ -136,7 +136,7 @@ audit_stale_ms(const struct audit_input *in, const struct audit_member *m)
 {
 	int64_t age_ms = sub_sat(in->now_ms, m->written_ms);
 
-	return (m->written_ms > 0 && age_ms > in->fresh_ms ? age_ms : 0);
+	return (m->written_ms > 0 && age_ms > in->stale_ms ? age_ms : 0);
 }
 
 /* How bad it is, as one number: 0 is well. */
@@ -410,4 +410,5 @@ audit_reckon(
 	audit_raise_agents(in, before, out); /* while they are so sorted */
 	sum_clocks(in, out);
 	audit_raise_fleet(in, before, out);
+	audit_hold_alerts(in, before, out);
 }

@@ -39,6 +39,8 @@ struct audit_input {
 	int64_t now_ms; /* ZooKeeper's clock as the sweep began */
 	int64_t epoch; /* its leader's */
 	int64_t fresh_ms; /* 3 x renew_ms: an older offset does not count */
+	int64_t stale_ms; /* who wrote before that is stale */
+	int64_t audit_ms; /* from one sweep to the next */
 	int64_t warn_ms; /* skew_warn_ms */
 	int64_t marks_deleted; /* children of the marks' parent, ever */
 };
@@ -92,7 +94,7 @@ struct audit_alert {
 	bool critical; /* else a warning */
 	uint64_t worker; /* NO_WORKER: the fleet's */
 	char host[HOST_NAME_MAX_TEXT];
-	int64_t since_ms; /* ZooKeeper's clock */
+	int64_t since_ms, seen_ms; /* first, last; ZooKeeper's clock */
 	int64_t value, limit;
 };
 
@@ -105,13 +107,14 @@ struct audit {
 	char auditor[CLAIM_NAME_MAX];
 	char auditor_host[HOST_NAME_MAX_TEXT];
 	int64_t took_ms;
+	int64_t audit_ms; /* when the next one is to be expected */
 	int64_t swept_ms; /* input's now_ms */
 	int64_t epoch;
 	char oldest[CLAIM_NAME_MAX]; /* the oldest live claim; "": none */
 	/* agents */
 	uint64_t agents; /* claims */
 	uint64_t states[AUDIT_STATES];
-	uint64_t stale; /* have not written for fresh_ms */
+	uint64_t stale; /* have not written for stale_ms */
 	struct audit_worst worst[AUDIT_WORST_MAX];
 	size_t nworst;
 	/* clocks: one voice a host, against ZooKeeper's */

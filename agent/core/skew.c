@@ -460,6 +460,24 @@ skew_judge(struct skew *s, mono_t now, const struct skew_peer *peers, size_t n,
 		s->warned != before.warned);
 }
 
+bool
+skew_confirm(struct skew *s, mono_t now, const struct skew_others *others,
+    int64_t fresh_ms)
+{
+	int64_t apart_ms = sub_sat(s->own.stamp_ms, others->swept_ms);
+	int64_t skew_us = sub_sat(s->own.offset_us, others->average_us);
+
+	if (s->phase != SKEW_JUDGED || s->refused || s->warned ||
+	    others->peers == 0 || !is_current(s, now) ||
+	    others->epoch != s->own.epoch || magnitude(apart_ms) > fresh_ms ||
+	    others->oldest_stamp_ms <= s->moved_stamp_ms ||
+	    magnitude(skew_us) > ms_to_us(s->conf.warn_ms) ||
+	    is_too_far(s, skew_us, false))
+		return (false);
+	settle(s, others->average_us, others->peers);
+	return (true);
+}
+
 static bool
 has_verdict(const struct skew *s)
 {

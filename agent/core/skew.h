@@ -92,6 +92,23 @@ bool skew_take(
 bool skew_judge(struct skew *s, mono_t now, const struct skew_peer *peers,
     size_t n, bool others, const uint8_t own_boot_id[UUID_BYTES]);
 
+/* The other hosts as an auditor found them. */
+struct skew_others {
+	int64_t average_us;
+	unsigned peers; /* in it */
+	int64_t epoch;
+	int64_t swept_ms; /* when, by ZooKeeper's clock */
+	int64_t oldest_stamp_ms; /* of their offsets */
+};
+
+/*
+ * Does that bear the verdict out: judged by peers, neither refused nor warned?
+ * Then the figures are brought up to date.  False: nothing is changed; read
+ * the peers.  So nothing is ever refused on an auditor's word.
+ */
+bool skew_confirm(struct skew *s, mono_t now, const struct skew_others *others,
+    int64_t fresh_ms);
+
 /* May IDs be issued, as far as the skew goes? */
 bool skew_permits(const struct skew *s);
 

@@ -62,7 +62,22 @@ put_alert(struct json_out *o, const struct fleet_alert *a)
 	json_put_text(o, "severity", fleet_severity_name(a->severity));
 	json_put_text_or_null(o, "host", a->host);
 	put_worker(o, a->worker);
+	json_put_text_or_null(o, "since", a->since);
 	json_put_text(o, "text", a->text);
+	json_close(o, '}');
+}
+
+static void
+put_auditor(struct json_out *o, const struct fleet_auditor *a)
+{
+	if (a->claim[0] == '\0') {
+		json_put_null(o, "auditor");
+		return;
+	}
+	json_open(o, "auditor", '{');
+	json_put_text(o, "claim", a->claim);
+	json_put_text_or_null(o, "host", a->host);
+	json_put_number(o, "age_ms", a->age_ms);
 	json_close(o, '}');
 }
 
@@ -85,7 +100,7 @@ fleet_print(const struct fleet *f, FILE *out)
 		put_alert(&o, &f->alerts[i]);
 	json_close(&o, ']');
 	json_put_number(&o, "free_workers", (int64_t)f->free_workers);
-	json_put_null(&o, "auditor");
+	put_auditor(&o, &f->auditor);
 	json_close(&o, '}');
 	/* Whether it has all arrived shows only when it is written out. */
 	if (fputc('\n', out) == EOF || fflush(out) != 0)

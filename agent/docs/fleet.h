@@ -7,6 +7,7 @@
 
 #include "doc.h"
 #include "records.h"
+#include "rfc3339.h"
 
 /* One agent, as its claim and its mark say.  What is unknown is null. */
 struct fleet_row {
@@ -33,7 +34,15 @@ struct fleet_alert {
 	enum fleet_severity severity;
 	char host[HOST_NAME_MAX_TEXT]; /* "": null, it is the fleet's */
 	uint64_t worker; /* NO_WORKER: null */
-	char text[160]; /* in words, with its figures */
+	char text[200]; /* in words, with its figures */
+	char since[RFC3339_TEXT_MAX]; /* "": null, seen just now */
+};
+
+/* Who sums the fleet up for all others. */
+struct fleet_auditor {
+	char claim[CLAIM_NAME_MAX]; /* "": nobody, as far as can be seen */
+	char host[HOST_NAME_MAX_TEXT];
+	int64_t age_ms; /* of the summary */
 };
 
 struct fleet {
@@ -45,6 +54,7 @@ struct fleet {
 	int64_t mean_offset_ms;
 	int64_t spread_ms; /* highest offset minus lowest */
 	uint64_t free_workers;
+	struct fleet_auditor auditor;
 };
 
 /* Writes the document and a newline.  -1: out took not all of it. */

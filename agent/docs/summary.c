@@ -98,6 +98,7 @@ put_head(struct json_out *o, const struct audit *a)
 	json_put_text_or_null(o, "oldest", a->oldest);
 	json_put_i64(o, "swept_ms", a->swept_ms);
 	json_put_number(o, "took_ms", a->took_ms);
+	json_put_number(o, "audit_ms", a->audit_ms);
 	json_put_i64(o, "epoch", a->epoch);
 }
 
@@ -229,6 +230,7 @@ put_alerts(struct json_out *o, const struct audit *a)
 		put_worker(o, x->worker);
 		json_put_text_or_null(o, "host", x->host);
 		json_put_text(o, "since", since);
+		json_put_i64(o, "seen_ms", x->seen_ms);
 		json_put_number(o, "value", x->value);
 		json_put_number(o, "limit", x->limit);
 		json_put_text(o, "text", words);
@@ -298,6 +300,7 @@ get_head(const struct json_at *at, struct audit *a)
 	    get_any(at, "not_before_ms", &a->not_before_ms) != 0 ||
 	    get_any(at, "swept_ms", &a->swept_ms) != 0 ||
 	    get_any(at, "took_ms", &a->took_ms) != 0 ||
+	    get_any(at, "audit_ms", &a->audit_ms) != 0 ||
 	    get_any(at, "epoch", &a->epoch) != 0)
 		return (-1);
 	if (!uuid_parse(uuid, a->uuid)) {
@@ -420,6 +423,7 @@ get_alert(const struct json_at *at, struct audit *a)
 	    json_get_label(at, "severity", severity, sizeof(severity)) != 0 ||
 	    json_get_label(at, "since", since, sizeof(since)) != 0 ||
 	    get_worker(at, &x->worker) != 0 ||
+	    get_any(at, "seen_ms", &x->seen_ms) != 0 ||
 	    get_any(at, "value", &x->value) != 0 ||
 	    get_any(at, "limit", &x->limit) != 0 ||
 	    (json_has(at, "host") &&

@@ -12,6 +12,7 @@
 #include "census.h"
 #include "claim.h"
 #include "layout.h"
+#include "summary.h"
 
 #define US_PER_MS 1000
 
@@ -298,7 +299,7 @@ judge_workers(struct census *c, uint64_t usable)
 	uint64_t left = c->fleet.free_workers;
 	struct fleet_alert *a;
 
-	if (left > 0 && left >= (usable + 9) / 10)
+	if (!audit_workers_low(left, usable))
 		return;
 	a = raise_alert(
 	    c, "workers_low", left == 0 ? FLEET_CRITICAL : FLEET_WARNING);
@@ -351,7 +352,8 @@ census_judge(struct census *c, const struct contract *k)
 {
 	uint64_t usable = k->worker_last - k->worker_first + 1;
 
-	c->alerts = calloc(c->fleet.nrows + 2 + ODD_MAX, sizeof(*c->alerts));
+	c->alerts = calloc(c->fleet.nrows + 2 + ODD_MAX + AUDIT_ALERTS_MAX,
+	    sizeof(*c->alerts));
 	if (c->alerts == NULL)
 		return (false);
 	c->fleet.alerts = c->alerts;
@@ -362,4 +364,44 @@ census_judge(struct census *c, const struct contract *k)
 	judge_clocks(c);
 	add_odd(c);
 	return (true);
+}
+
+/* ---- what the auditor found ---- */
+
+/* Seen here too?  Else it is added, with the auditor's words. */
+static struct fleet_alert *
+find_alert(struct census *c, const struct audit_alert *x)
+{
+	const char *kind = audit_kind_name(x->kind);
+	struct fleet_alert *a;
+
+	for (size_t i = 0; i < c->fleet.nalerts; i++)
+		if (strcmp(c->alerts[i].kind, kind) == 0 &&
+		    c->alerts[i].worker == x->worker)
+			return (&c->alerts[i]);
+	a = raise_alert(c, kind, FLEET_WARNING);
+	a->worker = x->worker;
+	memcpy(a->host, x->host, sizeof(a->host));
+	summary_alert_words(x, a->text);
+	return (a);
+}
+
+void
+census_add_summary(
+    struct census *c, const struct audit *summary, int64_t age_ms)
+{
+	struct fleet_auditor *by = &c->fleet.auditor;
+
+	memcpy(by->claim, summary->auditor, sizeof(by->claim));
+	memcpy(by->host, summary->auditor_host, sizeof(by->host));
+	by->age_ms = age_ms;
+	for (size_t i = 0; i < summary->nalerts; i++) {
+		const struct audit_alert *x = &summary->alerts[i];
+		struct fleet_alert *a = find_alert(c, x);
+
+		if (x->critical)
+			a->severity = FLEET_CRITICAL;
+		if (!rfc3339_format(x->since_ms, a->since))
+			a->since[0] = '\0';
+	}
 }

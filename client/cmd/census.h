@@ -6,6 +6,7 @@
 #ifndef CENSUS_H
 #define CENSUS_H
 
+#include "audit.h"
 #include "fleet.h"
 #include "mark.h"
 #include "odd.h"
@@ -60,5 +61,12 @@ void census_keep_doubles(struct census *c, const struct census *earlier);
 
 /* Figures and alerts.  False: out of memory. */
 FIRN_CHECK_RESULT bool census_judge(struct census *c, const struct contract *k);
+
+/*
+ * After census_judge(): what stands in an auditor's summary that is so old,
+ * and since when.
+ */
+void census_add_summary(
+    struct census *c, const struct audit *summary, int64_t age_ms);
 
 #endif

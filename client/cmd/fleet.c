@@ -6,6 +6,7 @@
 
 #include "census.h"
 #include "cmd.h"
+#include "summary.h"
 #include "tree.h"
 
 #define AGAIN_MS 700 /* between the two looks at a double claim */
@@ -47,6 +48,7 @@ struct reading {
 	const struct contract *k;
 	struct census *census;
 	uint64_t *idle; /* worker IDs with a mark and without a claim */
+	int64_t *latest_ms; /* ZooKeeper's latest stamp of an agent's write */
 	int status;
 };
 
@@ -101,6 +103,8 @@ got_mark(void *arg, size_t i, const struct zkcall_reply *reply)
 {
 	struct reading *r = arg;
 
+	if (reply->rc == ZK_OK && reply->stat.mtime_ms > *r->latest_ms)
+		*r->latest_ms = reply->stat.mtime_ms;
 	if (has_data(r, reply))
 		census_add_mark(
 		    r->census, i, reply->data, reply->length, cmd_wall_ms());
@@ -194,13 +198,15 @@ look_at_idle(struct reading *r)
 }
 
 static int
-look(const struct tree *t, const struct contract *k, struct census *census)
+look(const struct tree *t, const struct contract *k, struct census *census,
+    int64_t *latest_ms)
 {
 	struct zkcall_reply claims;
 	struct reading r = {
 		.t = t,
 		.k = k,
 		.census = census,
+		.latest_ms = latest_ms,
 		.status = CMD_DONE,
 	};
 	char path[TREE_PATH_MAX];
@@ -231,22 +237,52 @@ look(const struct tree *t, const struct contract *k, struct census *census)
  * It is an alert if the same two are still there at a second look.
  */
 static int
-look_twice(
-    const struct tree *t, const struct contract *k, struct census *census)
+look_twice(const struct tree *t, const struct contract *k,
+    struct census *census, int64_t *latest_ms)
 {
 	struct census earlier;
-	int status = look(t, k, census);
+	int status = look(t, k, census, latest_ms);
 
 	if (status != CMD_DONE || !census_has_doubles(census))
 		return (status);
 	earlier = *census;
 	cmd_sleep_ms(AGAIN_MS);
 	*census = (struct census){ 0 };
-	status = look(t, k, census);
+	status = look(t, k, census, latest_ms);
 	if (status == CMD_DONE)
 		census_keep_doubles(census, &earlier);
 	census_close(&earlier);
 	return (status);
+}
+
+/*
+ * What the auditor wrote, unless that is old against what agents wrote since:
+ * then nobody audits, and claims and marks alone are gone by.
+ */
+static int
+add_summary(const struct tree *t, const struct contract *k,
+    struct census *census, int64_t latest_ms)
+{
+	struct audit *summary = calloc(1, sizeof(*summary));
+	char path[TREE_PATH_MAX];
+	struct zkcall_reply r = { .rc = ZK_NONODE };
+	struct doc_error err;
+	int64_t age_ms;
+
+	if (summary == NULL)
+		return (cmd_fail(CMD_FAILED, spec.name, "out of memory"));
+	(void)snprintf(path, sizeof(path), "/firn/%s/fleet", t->realm);
+	if (zkcall_get(t->z, path, &r) == ZK_OK && r.length > 0 &&
+	    summary_parse(r.data, r.length, summary, &err) == 0 &&
+	    memcmp(summary->uuid, k->uuid, UUID_BYTES) == 0 &&
+	    strcmp(summary->generation, k->generation_text) == 0) {
+		age_ms = max64(sub_sat(latest_ms, r.stat.mtime_ms), 0);
+		if (census->fleet.nrows > 0 && age_ms / 3 <= summary->audit_ms)
+			census_add_summary(census, summary, age_ms);
+	}
+	zkcall_reply_free(&r);
+	free(summary);
+	return (CMD_DONE);
 }
 
 /* ---- printing ---- */
@@ -314,10 +350,17 @@ print_human(
 		printf("clocks: %+" PRId64 " ms against ZooKeeper's on "
 		       "average, %" PRId64 " ms apart\n",
 		    f->mean_offset_ms, f->spread_ms);
+	if (f->auditor.claim[0] != '\0')
+		printf("audited by %s on %s, %" PRId64 " ms ago\n",
+		    f->auditor.claim,
+		    f->auditor.host[0] != '\0' ? f->auditor.host : "-",
+		    f->auditor.age_ms);
 	for (size_t i = 0; i < f->nalerts; i++)
-		printf("%s: %s: %s\n",
+		printf("%s: %s: %s%s%s\n",
 		    fleet_severity_name(f->alerts[i].severity),
-		    f->alerts[i].kind, f->alerts[i].text);
+		    f->alerts[i].kind, f->alerts[i].text,
+		    f->alerts[i].since[0] != '\0' ? ", since " : "",
+		    f->alerts[i].since);
 }
 
 static int
@@ -325,12 +368,15 @@ fleet(const struct tree *t, bool json)
 {
 	struct census census = { 0 };
 	struct tree_realm realm;
+	int64_t latest_ms = 0;
 	int status = tree_read_good(t, &realm);
 
 	if (status == CMD_DONE)
-		status = look_twice(t, &realm.k, &census);
+		status = look_twice(t, &realm.k, &census, &latest_ms);
 	if (status == CMD_DONE && !census_judge(&census, &realm.k))
 		status = cmd_fail(CMD_FAILED, spec.name, "out of memory");
+	if (status == CMD_DONE)
+		status = add_summary(t, &realm.k, &census, latest_ms);
 	if (status == CMD_DONE) {
 		status =
 		    fleet_is_critical(&census.fleet) ? CMD_CRITICAL : CMD_DONE;

@@ -271,6 +271,11 @@ tree_make_parents(
 	status = ensure(t, path, NULL);
 	if (status != CMD_DONE)
 		return (status);
+	/* The auditor's, of all generations; it would make it, too. */
+	(void)snprintf(path, sizeof(path), "/firn/%s/fleet", t->realm);
+	status = ensure(t, path, NULL);
+	if (status != CMD_DONE)
+		return (status);
 	tree_parent_path(t, k, "marks", path);
 	status = ensure(t, path, &stamp_ms);
 	own_ms = cmd_wall_ms();

@@ -87,7 +87,8 @@ void tree_mark_path(const struct tree *t, const struct contract *k,
 FIRN_CHECK_RESULT int tree_make_root(const struct tree *t);
 
 /*
- * Makes the parents of claims and marks for a new generation.  *now_ms is
+ * Makes the parents of claims and marks for a new generation, and the node of
+ * the fleet's summary.  *now_ms is
  * then the present by the later of two clocks, one's own and ZooKeeper's.
  */
 FIRN_CHECK_RESULT int tree_make_parents(

@@ -37,9 +37,14 @@ def said(host, *words):
             if all(w in line for w in words)]
 
 
+FLEET = ('fleet_skew', 'agent_stale')  # the auditor says them, of others
+
+
 def nothing_raised(hosts):
     for host in hosts:
-        assert not said(host, 'alert'), said(host, 'alert')
+        own = [line for line in said(host, 'alert')
+               if not any(kind in line for kind in FLEET)]
+        assert not own, own
         assert host.state() == 'serving'
 
 

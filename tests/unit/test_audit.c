@@ -22,6 +22,8 @@
 #define NOW_MS INT64_C(1767225600000)
 #define EPOCH 7
 #define FRESH_MS 9000
+#define STALE_MS 18000
+#define AUDIT_MS 10000
 #define WARN_MS 500
 #define MANY 8192
 #define WORLDS 300
@@ -63,6 +65,8 @@ fleet_open(struct fleet *f, size_t room)
 		.now_ms = NOW_MS,
 		.epoch = EPOCH,
 		.fresh_ms = FRESH_MS,
+		.stale_ms = STALE_MS,
+		.audit_ms = AUDIT_MS,
 		.warn_ms = WARN_MS,
 	};
 }
@@ -401,6 +405,7 @@ test_longest(void **state)
 	memset(a->auditor_host, '"', sizeof(a->auditor_host) - 1);
 	memset(a->oldest, 'a', sizeof(a->oldest) - 1);
 	a->not_before_ms = a->swept_ms = a->took_ms = a->epoch = INT64_MIN;
+	a->audit_ms = INT64_MIN;
 	a->median_us = a->sum_us = a->oldest_stamp_ms = INT64_MIN;
 	a->spread_us = a->marks_deleted = INT64_MIN;
 	a->nworst = AUDIT_WORST_MAX;
@@ -433,6 +438,7 @@ test_longest(void **state)
 		a->alerts[i] = (struct audit_alert){
 			.kind = AUDIT_DUPLICATE_CLAIM,
 			.worker = NO_WORKER - 1,
+			.seen_ms = INT64_MIN,
 			.value = INT64_MIN,
 			.limit = INT64_MIN,
 		};
@@ -473,14 +479,14 @@ test_alerts_keep_their_beginning(void **state)
 	a = reckon(&f, false);
 	assert_int_equal(a->nalerts, 0); /* one of ten is a tenth */
 	(void)join(&f, 9, 600000);
-	f.members[3].written_ms = NOW_MS - FRESH_MS - 1;
+	f.members[3].written_ms = NOW_MS - STALE_MS - 1;
 	f.in.marks_deleted = 2;
 	a = reckon(&f, true);
 	x = alert(a, AUDIT_WORKERS_LOW, NO_WORKER);
 	assert_true(x->critical && x->value == 0 && x->limit == 10);
 	assert_true(x->since_ms == NOW_MS && audit_is_critical(a));
 	x = alert(a, AUDIT_AGENT_STALE, 3);
-	assert_true(!x->critical && x->value == FRESH_MS + 1);
+	assert_true(!x->critical && x->value == STALE_MS + 1);
 	assert_string_equal(x->host, "host3");
 	assert_int_equal(alert(a, AUDIT_FLEET_SKEW, NO_WORKER)->value, 600);
 	assert_true(alert(a, AUDIT_MARKS_DELETED, NO_WORKER)->critical);
@@ -496,6 +502,14 @@ test_alerts_keep_their_beginning(void **state)
 	f.members[9].status.offset_us = 440000;
 	f.members[3].written_ms = NOW_MS;
 	f.in.n = 8;
+	f.in.now_ms += AUDIT_MS; /* at the first sweep without, they stand */
+	for (size_t i = 0; i < 10; i++)
+		f.members[i].status.stamp_ms = f.in.now_ms;
+	a = reckon(&f, true);
+	assert_int_equal(a->nalerts, 4);
+	f.in.now_ms += AUDIT_MS;
+	for (size_t i = 0; i < 10; i++)
+		f.members[i].written_ms = f.in.now_ms;
 	a = reckon(&f, true);
 	assert_int_equal(a->nalerts, 1);
 	summary_alert_words(alert(a, AUDIT_MARKS_DELETED, NO_WORKER), words);
@@ -503,7 +517,26 @@ test_alerts_keep_their_beginning(void **state)
 	f.in.n = 10;
 	a = reckon(&f, true); /* anew */
 	assert_true(
-	    alert(a, AUDIT_WORKERS_LOW, NO_WORKER)->since_ms == NOW_MS + 1000);
+	    alert(a, AUDIT_WORKERS_LOW, NO_WORKER)->since_ms == f.in.now_ms);
+	fleet_close(&f);
+}
+
+/* After a gap in which nobody could write, nobody is stale at once. */
+static void
+test_stale_after_an_outage(void **state)
+{
+	struct fleet f;
+
+	(void)state;
+	fleet_open(&f, 2);
+	(void)join(&f, 1, 0);
+	(void)reckon(&f, false);
+	f.in.now_ms += 3 * AUDIT_MS + 1;
+	assert_int_equal(reckon(&f, true)->nalerts, 0);
+	f.in.now_ms += AUDIT_MS;
+	assert_int_equal(
+	    alert(reckon(&f, true), AUDIT_AGENT_STALE, 1)->since_ms,
+	    f.in.now_ms);
 	fleet_close(&f);
 }
 
@@ -524,6 +557,9 @@ test_doubles_take_two(void **state)
 	assert_string_equal(a->doubles[0], f.members[2].claim);
 	a = reckon(&f, true);
 	assert_string_equal(alert(a, AUDIT_DUPLICATE_CLAIM, 17)->host, "host2");
+	f.in.now_ms += 2 * AUDIT_MS;
+	for (size_t i = 0; i < 3; i++)
+		f.members[i].written_ms = f.in.now_ms;
 	f.members[2].counter++; /* another claim, for the first time */
 	f.members[2].claim[48]++;
 	a = reckon(&f, true);
@@ -608,6 +644,7 @@ main(void)
 		cmocka_unit_test(test_any),
 		cmocka_unit_test(test_longest),
 		cmocka_unit_test(test_alerts_keep_their_beginning),
+		cmocka_unit_test(test_stale_after_an_outage),
 		cmocka_unit_test(test_doubles_take_two),
 		cmocka_unit_test(test_epoch_ends),
 		cmocka_unit_test(test_strangers),

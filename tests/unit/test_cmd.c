@@ -695,6 +695,52 @@ test_gone(void **state)
 	census_close(&c);
 }
 
+/* What stands in the summary is shown, and since when; each alert once. */
+static void
+test_summary(void **state)
+{
+	static const char *const names[] = { UUID_A "-w-0000000003",
+		UUID_B "-w-0000000067" };
+	static struct audit summary; /* large */
+	struct contract k = contract_of(1); /* two worker IDs */
+	const struct fleet_alert *a;
+	struct census c;
+
+	(void)state;
+	summary = (struct audit){ .auditor = UUID_A "-w-0000000003",
+		.auditor_host = "alpha",
+		.nalerts = 2 };
+	summary.alerts[0] = (struct audit_alert){ .kind = AUDIT_WORKERS_LOW,
+		.worker = NO_WORKER,
+		.since_ms = NOW_MS,
+		.value = 1,
+		.limit = 2 };
+	summary.alerts[1] = (struct audit_alert){ .kind = AUDIT_MARKS_DELETED,
+		.critical = true,
+		.worker = NO_WORKER,
+		.since_ms = NOW_MS + 1,
+		.value = 3 };
+	k.worker_last = 0;
+	assert_true(census_open(&c, &k, names, 1));
+	assert_true(census_judge(&c, &k));
+	assert_int_equal(c.fleet.nalerts, 1);
+	assert_string_equal(alert(&c, "workers_low")->since, "");
+	assert_string_equal(c.fleet.auditor.claim, "");
+	census_add_summary(&c, &summary, 250);
+	assert_int_equal(c.fleet.nalerts, 2);
+	a = alert(&c, "workers_low");
+	assert_string_equal(a->since, "2026-01-01T00:00:00.000Z");
+	assert_int_equal(a->severity, FLEET_CRITICAL); /* as seen here */
+	a = alert(&c, "marks_deleted");
+	assert_non_null(a);
+	assert_int_equal(a->severity, FLEET_CRITICAL);
+	assert_non_null(strstr(a->text, "(3)"));
+	assert_true(fleet_is_critical(&c.fleet));
+	assert_string_equal(c.fleet.auditor.host, "alpha");
+	assert_int_equal(c.fleet.auditor.age_ms, 250);
+	census_close(&c);
+}
+
 int
 main(void)
 {
@@ -718,6 +764,7 @@ main(void)
 		cmocka_unit_test(test_doubles),
 		cmocka_unit_test(test_spread),
 		cmocka_unit_test(test_gone),
+		cmocka_unit_test(test_summary),
 	};
 
 	return (cmocka_run_group_tests(tests, NULL, NULL));

@@ -847,11 +847,13 @@ test_fleet(void **state)
 		{ .worker = NO_WORKER },
 	};
 	static const struct fleet_alert alerts[] = {
-		{ "workers_low", FLEET_CRITICAL, "", NO_WORKER,
-		    "none is free" },
-		{ "skew_warn", FLEET_WARNING, "alpha", 17, "0.6 s ahead" },
+		{ "workers_low", FLEET_CRITICAL, "", NO_WORKER, "none is free",
+		    "" },
+		{ "skew_warn", FLEET_WARNING, "alpha", 17, "0.6 s ahead",
+		    "2026-11-30T12:00:00.000Z" },
 	};
-	struct fleet f = { rows, 2, alerts, 2, true, 4, 9, 1022 };
+	struct fleet f = { rows, 2, alerts, 2, true, 4, 9, 1022,
+		{ CLAIM, "alpha", 250 } };
 	char *text = NULL;
 	size_t length = 0;
 	FILE *out = open_memstream(&text, &length);
@@ -872,10 +874,13 @@ test_fleet(void **state)
 	    "\"mark_lead_ms\":null,\"version\":null,\"claim\":null}],"
 	    "\"mean_offset_ms\":4,\"spread_ms\":9,\"alerts\":["
 	    "{\"kind\":\"workers_low\",\"severity\":\"critical\",\"host\":null,"
-	    "\"worker\":null,\"text\":\"none is free\"},"
+	    "\"worker\":null,\"since\":null,\"text\":\"none is free\"},"
 	    "{\"kind\":\"skew_warn\",\"severity\":\"warning\","
-	    "\"host\":\"alpha\",\"worker\":17,\"text\":\"0.6 s ahead\"}],"
-	    "\"free_workers\":1022,\"auditor\":null}\n");
+	    "\"host\":\"alpha\",\"worker\":17,"
+	    "\"since\":\"2026-11-30T12:00:00.000Z\","
+	    "\"text\":\"0.6 s ahead\"}],"
+	    "\"free_workers\":1022,\"auditor\":{\"claim\":\"" CLAIM "\","
+	    "\"host\":\"alpha\",\"age_ms\":250}}\n");
 	free(text);
 	assert_true(fleet_is_critical(&f));
 	f.alerts = alerts + 1;

@@ -1485,6 +1485,152 @@ test_fleet_in_time(void **state)
 	assert_true(moves > 1000 && refusals > 1000 && repairs > 100);
 }
 
+/* ---- an auditor's word ------------------------------------------------------ */
+
+static struct skew_others
+others_at(int64_t average_us)
+{
+	return ((struct skew_others){ .average_us = average_us,
+	    .peers = 5,
+	    .epoch = EPOCH,
+	    .swept_ms = START_MS,
+	    .oldest_stamp_ms = START_MS - 1 });
+}
+
+/* Judged by peers, with an offset of 100 ms, and well. */
+static struct skew
+judged_well(void)
+{
+	struct skew s = measured(100 * MS);
+
+	(void)judge_by_one(&s, 0, 0);
+	assert_true(s.phase == SKEW_JUDGED && !s.refused && !s.warned);
+	return (s);
+}
+
+/* It bears a good verdict out, or says nothing at all. */
+static void
+test_confirm(void **state)
+{
+	static const struct {
+		const char *why;
+		int64_t average_us;
+		unsigned peers;
+		int64_t epoch, swept_ms, oldest_stamp_ms, now_ms;
+		bool confirms;
+	} cases[] = {
+		{ "as it was", 50 * MS, 5, EPOCH, 0, -1, 0, true },
+		{ "at the limit of a warning", -400 * MS, 5, EPOCH, 0, -1, 0,
+		    true },
+		{ "past it", -401 * MS, 5, EPOCH, 0, -1, 0, false },
+		{ "so far that it would refuse", H_MS * MS, 5, EPOCH, 0, -1, 0,
+		    false },
+		{ "of nobody", 50 * MS, 0, EPOCH, 0, -1, 0, false },
+		{ "of another leader's time", 50 * MS, 5, EPOCH + 1, 0, -1, 0,
+		    false },
+		{ "as old as may be", 50 * MS, 5, EPOCH, -20000, -20001, 0,
+		    true },
+		{ "older", 50 * MS, 5, EPOCH, -20001, -20002, 0, false },
+		{ "of the future", 50 * MS, 5, EPOCH, 20001, 0, 0, false },
+		{ "the own measurement is old", 50 * MS, 5, EPOCH, 0, -1,
+		    FRESH_MS / 2, false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		struct skew s = judged_well(), before = s;
+		struct skew_others o = {
+			.average_us = cases[i].average_us,
+			.peers = cases[i].peers,
+			.epoch = cases[i].epoch,
+			.swept_ms = START_MS + cases[i].swept_ms,
+			.oldest_stamp_ms = START_MS + cases[i].oldest_stamp_ms,
+		};
+
+		if (skew_confirm(&s, at_ms(cases[i].now_ms), &o, 20000) !=
+		    cases[i].confirms)
+			fail_msg("%s", cases[i].why);
+		if (!cases[i].confirms)
+			assert_memory_equal(&s, &before, sizeof(s));
+		else
+			assert_true(s.peers == 5 &&
+				    s.skew_us == 100 * MS - o.average_us);
+	}
+}
+
+/* Stamps from before a move of the reference, and states that are not well. */
+static void
+test_confirm_only_what_is_well(void **state)
+{
+	struct skew_others o = others_at(0);
+	struct skew s = measured(100 * MS);
+	struct skew_sample moved = sample(3000, 20 * S);
+
+	(void)state;
+	assert_false(skew_confirm(&s, at_ms(0), &o, 20000)); /* unmeasured */
+	(void)judge(&s, 0, NULL, 0);
+	assert_false(skew_confirm(&s, at_ms(0), &o, 20000)); /* waits */
+	s = measured(600 * MS);
+	(void)judge_by_one(&s, 0, 0);
+	assert_true(s.warned);
+	assert_false(skew_confirm(&s, at_ms(0), &o, 20000));
+	o.average_us = 600 * MS; /* not even to end the warning */
+	assert_false(skew_confirm(&s, at_ms(0), &o, 20000));
+	s = measured(20 * S);
+	(void)judge_by_one(&s, 0, 0);
+	assert_true(s.refused);
+	o.average_us = 20 * S; /* nor a refusal */
+	assert_false(skew_confirm(&s, at_ms(0), &o, 20000));
+	assert_true(s.refused);
+
+	s = judged_well();
+	assert_true(skew_take(&s, &moved, 0));
+	o = others_at(20 * S);
+	assert_false(skew_confirm(&s, at_ms(3000), &o, 20000)); /* held */
+	(void)judge_by_one(&s, 33001, 20 * S);
+	moved = sample(33000, 20 * S);
+	(void)skew_take(&s, &moved, 0);
+	(void)judge_by_one(&s, 33001, 20 * S);
+	assert_int_equal(s.phase, SKEW_JUDGED);
+	o.swept_ms = START_MS + 33000;
+	o.oldest_stamp_ms = s.moved_stamp_ms; /* from before it */
+	assert_false(skew_confirm(&s, at_ms(33001), &o, 20000));
+	o.oldest_stamp_ms++;
+	assert_true(skew_confirm(&s, at_ms(33001), &o, 20000));
+}
+
+/* Whatever an auditor says, nobody refuses, warns or comes back by it. */
+static void
+test_confirm_changes_no_verdict(void **state)
+{
+	struct dice d = dice_open("test_skew, confirm");
+	unsigned confirmed = 0;
+
+	(void)state;
+	for (unsigned i = 0; i < 200000; i++) {
+		struct skew s = measured(dice_range(&d, -20 * S, 20 * S));
+		struct skew_others o =
+		    others_at(s.own.offset_us + dice_range(&d, -1 * S, 1 * S));
+		struct skew before;
+
+		(void)judge_by_one(
+		    &s, 0, s.own.offset_us + dice_range(&d, -1 * S, 1 * S));
+		if (dice_below(&d, 3) == 0)
+			o.average_us = (int64_t)dice_number(&d);
+		if (dice_below(&d, 3) == 0)
+			o.swept_ms = (int64_t)dice_number(&d);
+		if (dice_below(&d, 5) == 0)
+			o.oldest_stamp_ms = (int64_t)dice_number(&d);
+		before = s;
+		if (skew_confirm(&s, at_ms(0), &o, 20000))
+			confirmed++;
+		assert_true(s.refused == before.refused &&
+			    s.warned == before.warned &&
+			    s.phase == before.phase);
+	}
+	assert_true(confirmed > 1000);
+}
+
 int
 main(void)
 {
@@ -1516,6 +1662,9 @@ main(void)
 		cmocka_unit_test(test_too_many),
 		cmocka_unit_test(test_random_fleets),
 		cmocka_unit_test(test_fleet_in_time),
+		cmocka_unit_test(test_confirm),
+		cmocka_unit_test(test_confirm_only_what_is_well),
+		cmocka_unit_test(test_confirm_changes_no_verdict),
 	};
 
 	return (cmocka_run_group_tests(tests, NULL, NULL));
