@@ -8,7 +8,7 @@ build=$(cd "$1" && pwd) || exit 1
 mkdir -p "$2" && work=$(cd "$2" && pwd) || exit 1
 src=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd) || exit 1
 PACKAGES=systemd,libzookeeper-mt2,libevent-2.1-7,libevent-pthreads-2.1-7
-PACKAGES+=,libcjson1,libstdc++6
+PACKAGES+=,libevent-extra-2.1-7,libcjson1,libstdc++6
 BOOT_SECONDS=180 # then it hangs
 
 die() {
