@@ -29,6 +29,7 @@
 #include "metrics.h"
 #include "notify.h"
 #include "reload.h"
+#include "summary.h"
 #include "sysclock.h"
 #include "tell.h"
 #include "web.h"
@@ -430,15 +431,27 @@ on_web_metrics(void *arg, char *buf, size_t n)
 	on_web_status(a, &d);
 	alert_judge(&a->alert, &v);
 	lease_figures(a->lease, &a->now, &m.lease);
+	auditor_figures(lease_auditor(a->lease), a->now.boot, &m.fleet);
 	clients_figures(a->clients, &m.clients);
 	usage_read(&m.usage);
 	return (metrics_format(&m, buf, n));
 }
 
+/* The summary as it was last read, whoever wrote it. */
+static int
+on_web_fleet(void *arg, char *buf, size_t n)
+{
+	const struct agent *a = arg;
+	const struct audit *fleet = auditor_summary(lease_auditor(a->lease));
+
+	return (fleet == NULL ? 0 : summary_format(fleet, buf, n));
+}
+
 int
 agent_run(struct agent *a, struct lease *lease, struct web *web)
 {
-	const struct web_host host = { on_web_status, on_web_metrics, a };
+	const struct web_host host = { on_web_status, on_web_metrics,
+		on_web_fleet, a };
 
 	a->lease = lease;
 	a->status = 1; /* unless a drain says otherwise */

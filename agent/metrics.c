@@ -240,6 +240,7 @@ put_alerts(struct expo *e, const struct metrics_view *v)
 
 		expo_put_bool(e, l, v->alarms->kinds[i].stands);
 	}
+	metrics_put_fleet_alerts(e, &v->fleet);
 }
 
 static void
@@ -283,6 +284,7 @@ metrics_format(const struct metrics_view *v, char *buf, size_t n)
 	put_lease(&e, v);
 	put_clients(&e, v);
 	put_alerts(&e, v);
+	metrics_put_fleet(&e, &v->fleet);
 	put_config(&e, v);
 	put_process(&e, v);
 	return (expo_end(&e));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * web - what HTTP answers: /metrics, /healthz, /readyz, /status.
+ * web - what HTTP answers: /metrics, /healthz, /readyz, /status, /fleet.
  *
  * Invariant: it asks, and changes nothing: from here no way leads to an ID.
  */
@@ -82,6 +82,20 @@ answer_status(struct web *w, struct http_reply *out)
 }
 
 static void
+answer_fleet(struct web *w, struct http_reply *out)
+{
+	int n = w->host.fleet(w->host.arg, w->text, sizeof(w->text));
+
+	if (n < 0)
+		say(out, 500, "the fleet does not fit\n");
+	else if (n == 0)
+		say(out, 503, "nobody has summed the fleet up yet\n");
+	else
+		*out = (struct http_reply){ 200, "application/json", w->text,
+			(size_t)n };
+}
+
+static void
 on_path(void *arg, const char *path, struct http_reply *out)
 {
 	struct web *w = arg;
@@ -95,10 +109,10 @@ on_path(void *arg, const char *path, struct http_reply *out)
 	else if (strcmp(path, "/status") == 0)
 		answer_status(w, out);
 	else if (strcmp(path, "/fleet") == 0)
-		say(out, 503, "the fleet is not gone over by this agent\n");
+		answer_fleet(w, out);
 	else
 		say(out, 404,
-		    "there are /metrics, /healthz, /readyz, /status\n");
+		    "there are /metrics, /healthz, /readyz, /status, /fleet\n");
 }
 
 /* ---- life --------------------------------------------------------------------- */

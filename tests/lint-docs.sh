@@ -48,7 +48,7 @@ same variable "$dir/program" "$dir/manual" firnd.8
 
 # ---- its metrics ---------------------------------------------------------------
 
-grep -oE '"(firn|process)_[a-z_]+"' "$FIRN_SRCDIR/agent/metrics.c" | tr -d '"' |
+grep -oE '"(firn|process)_[a-z_]+"' "$FIRN_SRCDIR"/agent/metrics*.c | cut -d: -f2- | tr -d '"' |
     sort -u >"$dir/program"
 # ".It Ic one , two" or ".It Ic one Brq label"
 plain "$man/firnd.8" | sed -n 's/^\.It Ic \(firn_\|process_\)/\1/p' |

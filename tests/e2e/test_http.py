@@ -58,7 +58,6 @@ def test_only_get_and_head_and_nothing_else_is_there(lab):
     assert web.ask(agent.web, '/status', 'POST', b'x' * 10).status == 413
     for path in ('/', '/metric', '/metrics/', '/../metrics', '//', '/%00'):
         assert web.ask(agent.web, path).status == 404, path
-    assert web.ask(agent.web, '/fleet').status == 503
     for path in ('/status', '/healthz', '/readyz?x=y'):
         head = web.ask(agent.web, path, 'HEAD')
         assert head.status == 200 and head.text == ''
@@ -86,7 +85,12 @@ GAUGES = """
     firn_mark_lead_seconds firn_zookeeper_connected firn_clients
     firn_layout_end_timestamp_seconds firn_alert
     firn_config_last_reload_successful
-    firn_config_last_reload_success_timestamp_seconds""".split()
+    firn_config_last_reload_success_timestamp_seconds
+    firn_auditor""".split()
+FLEET = """
+    firn_fleet_agents firn_fleet_workers firn_fleet_clock_spread_seconds
+    firn_fleet_clock_offset_seconds firn_fleet_duplicate_claims
+    firn_audit_duration_seconds""".split()
 HISTOGRAMS = ['firn_renewal_duration_seconds']
 UNKNOWN_ALONE = {'firn_clock_skew_seconds'}  # has no value without peers
 
@@ -111,13 +115,13 @@ def test_metrics_are_these_and_no_others(lab):
     check_metrics(reply.text)
     m = web.Metrics(agent.web)
     own = [name for name in m.types if not name.startswith('process_')]
-    assert sorted(own) == sorted(COUNTERS + GAUGES + HISTOGRAMS)
-    for kind, names in (('counter', COUNTERS), ('gauge', GAUGES),
+    assert sorted(own) == sorted(COUNTERS + GAUGES + FLEET + HISTOGRAMS)
+    for kind, names in (('counter', COUNTERS), ('gauge', GAUGES + FLEET),
                         ('histogram', HISTOGRAMS)):
         assert {m.types[name] for name in names} == {kind}
     bare = {name for name in m.types if not any(
         key.split('{')[0].startswith(name) for key in m.samples)}
-    assert bare <= UNKNOWN_ALONE | {'firn_clock_kernel_synchronized',
+    assert bare <= UNKNOWN_ALONE | set(FLEET) | {'firn_clock_kernel_synchronized',
                                     'firn_clock_kernel_error_seconds'}
     assert {name for name in m.types if name not in own} >= {
         'process_cpu_seconds_total', 'process_open_fds',
@@ -372,6 +376,42 @@ def test_scrapes_without_a_pause(lab):
         n, seconds, result['longest_ms']))
     assert result['failed'] == 0
     check([load])
+
+
+def test_one_agent_speaks_for_the_fleet(lab):
+    """With the values of its summary, which all of them show."""
+    realm = lab.realm()
+    conf = dict(QUICK, audit_ms=1000)
+    agents = [served(lab, realm, conf).start() for _ in range(3)]
+    for agent in agents:
+        agent.serving()
+
+    def of_all(n):
+        reply = web.ask(agents[n].web, '/fleet')
+        return reply.status == 200 and reply.json['agents']['all'] == 3 and reply
+    reply = wait.until(lambda: of_all(0) and of_all(1) and of_all(2), 30,
+                       'a summary of all three')
+    assert reply.headers['Content-Type'] == 'application/json'
+
+    def one():
+        seen = [web.Metrics(agent.web) for agent in agents]
+        own = [m for m in seen if m['firn_auditor'] == 1]
+        others = [m for m in seen if m['firn_auditor'] == 0]
+        return len(own) == 1 and own[0].get(
+            'firn_fleet_agents{state="serving"}') == 3 and (own[0], others)
+    m, others = wait.until(one, 30, 'one auditor')
+    check_metrics(m.text)
+    assert sum(m['firn_fleet_workers{state="%s"}' % s]
+               for s in ('taken', 'quarantined', 'free')) == 1024
+    assert m['firn_fleet_workers{state="taken"}'] == 3
+    assert m['firn_fleet_duplicate_claims'] == 0
+    assert 0 <= m['firn_fleet_clock_spread_seconds'] < 60
+    assert abs(m['firn_fleet_clock_offset_seconds']) < 60
+    assert 0 <= m['firn_audit_duration_seconds'] < 60
+    assert len(others) == 2
+    for other in others:  # each figure is told once
+        assert not [key for key in other.samples if 'firn_fleet' in key]
+        assert other.get('firn_audit_duration_seconds') is None
 
 
 # ---- where it listens -------------------------------------------------------
