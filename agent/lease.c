@@ -326,7 +326,8 @@ take_over_state(struct lease *l, const struct instant *now)
 	past.local_mark = r->local_mark;
 	past.zxid = r->zxid;
 	memcpy(past.claim, r->claim, sizeof(past.claim));
-	past.same_home = found == STATE_RESUME;
+	/* One kept without ZooKeeper names no claim, and ends with the layout. */
+	past.same_home = found == STATE_RESUME && r->claim[0] != '\0';
 	past.resume = past.same_home && r->open &&
 		      layout_tick_of(&r->contract.layout,
 			  wall_ms(clock_now(l->clk, now))) <= r->ceiling;

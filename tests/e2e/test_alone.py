@@ -276,6 +276,20 @@ def test_a_disk_that_cannot_be_written(bare_lab):
     check(loads, workers=1)
 
 
+@pytest.mark.short
+def test_with_zookeeper_its_file_is_no_window(bare_lab):
+    """The window in it ends with the layout: an agent that is to claim its
+    worker ID does not go on in it, however long ZooKeeper is away."""
+    agent = static(bare_lab, 7).up(10, '--first-use')
+    for end in (agent.end, agent.kill):
+        end()
+        agent.conf.pop('worker_source', None)
+        agent.conf.pop('static_worker', None)
+        agent.start()
+        agent.refuses('no_realm', 10)
+        firn('next', '--socket', agent.socket, '--timeout', 100, status=AGAIN)
+
+
 # ---- ordinals, layouts -------------------------------------------------------
 
 @pytest.mark.short
