@@ -94,11 +94,12 @@ def test_mount_the_directory_and_not_the_socket(den):
     not in what was bound before.  The directory may come first, too."""
     run = den.dir + '/run'
     os.mkdir(run)
-    agent = den.agent('default', hosts='127.0.0.1:1')
+    agent = den.agent('default', hosts='127.0.0.1:1', conf={
+        'worker_source': 'static', 'static_worker': 7})
     agent.socket = run + '/firn.sock'
     pods = [Pod(den, 'directory', run)]
     pods[0].firn('next', '--timeout', '100', status=AWAY)
-    agent.up(20, *FLAGS)
+    agent.up(20, '--first-use')
     pods.append(Pod(den, 'socket', agent.socket))
     for pod in pods:
         pod.firn('next')
