@@ -28,6 +28,7 @@
 #include "log.h"
 #include "metrics.h"
 #include "notify.h"
+#include "page.h"
 #include "reload.h"
 #include "summary.h"
 #include "sysclock.h"
@@ -447,11 +448,23 @@ on_web_fleet(void *arg, char *buf, size_t n)
 	return (fleet == NULL ? 0 : summary_format(fleet, buf, n));
 }
 
+static int
+on_web_page(void *arg, char *buf, size_t n)
+{
+	struct agent *a = arg;
+	struct auditor_figures f;
+	struct status_doc d;
+
+	on_web_status(a, &d);
+	auditor_figures(lease_auditor(a->lease), a->now.boot, &f);
+	return (page_format(&d, f.summary, f.age_ms, buf, n));
+}
+
 int
 agent_run(struct agent *a, struct lease *lease, struct web *web)
 {
 	const struct web_host host = { on_web_status, on_web_metrics,
-		on_web_fleet, a };
+		on_web_fleet, on_web_page, a };
 
 	a->lease = lease;
 	a->status = 1; /* unless a drain says otherwise */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * web - what HTTP answers: /metrics, /healthz, /readyz, /status, /fleet.
+ * web - what HTTP answers: /metrics, /healthz, /readyz, /status, /fleet, and a page.
  *
  * Invariant: it asks, and changes nothing: from here no way leads to an ID.
  */
@@ -20,7 +20,7 @@
 #include "log.h"
 
 #define MODE "0660" /* of a Unix socket */
-#define TEXT_MAX 65536
+#define TEXT_MAX 131072 /* the longest page of a fleet fits */
 #define PLAIN "text/plain; charset=utf-8"
 
 struct web {
@@ -96,11 +96,25 @@ answer_fleet(struct web *w, struct http_reply *out)
 }
 
 static void
+answer_page(struct web *w, struct http_reply *out)
+{
+	int n = w->host.page(w->host.arg, w->text, sizeof(w->text));
+
+	if (n < 0)
+		say(out, 500, "the page does not fit\n");
+	else
+		*out = (struct http_reply){ 200, "text/html; charset=utf-8",
+			w->text, (size_t)n };
+}
+
+static void
 on_path(void *arg, const char *path, struct http_reply *out)
 {
 	struct web *w = arg;
 
-	if (strcmp(path, "/metrics") == 0)
+	if (strcmp(path, "/") == 0)
+		answer_page(w, out);
+	else if (strcmp(path, "/metrics") == 0)
 		answer_metrics(w, out);
 	else if (strcmp(path, "/healthz") == 0)
 		say(out, 200, "ok\n"); /* the loop turns: it answers */

@@ -32,6 +32,7 @@
 #define BACKLOG 64
 #define READ_MAX (2 * HTTP_HEADERS_MAX) /* unread bytes that are kept */
 #define BACKOFF_S 1 /* pause of accept when none can be accepted */
+#define POLICY "default-src 'none'; style-src 'unsafe-inline'"
 #define ANY_METHOD 0xffff /* who may not is told so by us */
 
 /* evhttp's, and held a little longer to see that evhttp has let it go. */
@@ -193,6 +194,7 @@ reply(struct http *h, struct evhttp_request *rq, const struct http_reply *r)
 	    evhttp_add_header(out, "Content-Length", length) == -1 ||
 	    evhttp_add_header(out, "Cache-Control", "no-store") == -1 ||
 	    evhttp_add_header(out, "X-Content-Type-Options", "nosniff") == -1 ||
+	    evhttp_add_header(out, "Content-Security-Policy", POLICY) == -1 ||
 	    (evhttp_request_get_command(rq) != EVHTTP_REQ_HEAD &&
 		evbuffer_add(body, r->text, r->length) == -1))
 		log_warnx("http: no memory for an answer");
