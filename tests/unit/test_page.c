@@ -107,8 +107,7 @@ test_what_is_in_it(void **state)
 		"<th>Worker ID<td>17\n", "As summed up 3 s ago by host-a.",
 		"critical: workers_low: 0 of 1024 worker IDs are free",
 		"<th>serving<td>2\n", "1022 free",
-		"<tr><td>9<td>host-b<td>refusing<td>clock_skew<td>+1.500 s<td>"
-		"\n" };
+		"<td>host-b<td>refusing<td>clock_skew<td>+1.500 s<td>\n" };
 
 	(void)state;
 	memset(&fleet, 0, sizeof(fleet));
