@@ -271,6 +271,28 @@ def test_clock_and_configuration(lab):
         peer.end()
 
 
+def test_alerts_of_the_clock_by_how_far_it_is_off(lab):
+    realm = lab.realm()
+    peers = [lab.host(realm).up() for _ in range(2)]
+    for seconds, alert in ((0.0, []), (2.0, ['skew_warn']),
+                           (30.0, ['skew_refuse'])):
+        host = lab.host(realm, offset=seconds, conf={'alert_unsynced': 'on'})
+        host.web = host.base + '.web'
+        host.conf['http'] = 'unix:' + host.web
+        host.start().wait_status(lambda d: d['peers'] >= 2, 20, 'peers')
+        m = web.Metrics(host.web)
+        if m.get('firn_clock_kernel_synchronized') == 0:
+            alert = sorted(alert + ['clock_unsynced'])
+        wait.until(lambda: web.Metrics(host.web).alerts() == alert, 10,
+                   lambda: 'not %s: %s' % (alert, web.Metrics(
+                       host.web).alerts()))
+        assert abs(web.Metrics(host.web)['firn_clock_skew_seconds'] -
+                   seconds) < 1
+        host.end()
+    for peer in peers:
+        peer.end()
+
+
 # ---- who asks badly ---------------------------------------------------------
 
 REQUEST = b'GET /metrics HTTP/1.1\r\nHost: x\r\n'
