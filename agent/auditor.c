@@ -408,6 +408,7 @@ written(struct auditor *a, const struct zk_event *ev)
 	case ZK_NODEEXISTS:
 	case ZK_NONODE:
 		/* Another one was faster: what it wrote is read. */
+		log_debug("audit: somebody else was faster");
 		a->figures.conflicts++;
 		a->poked = true;
 		a->due = MONO_NEVER;
