@@ -130,6 +130,13 @@ def test_summary_and_killed_auditor(lab):
     assert shown['auditor']['claim'] == doc['auditor']['claim']
     assert agents[0].log().count('alert marks_deleted: critical') == 1
 
+    # One that refuses audits all the same, and says so of itself.
+    agents[0].clock.step(-20)
+    agents[0].refuses('clock_back', 20)
+    node.until(lambda d: any(w['reason'] == 'clock_back'
+                             for w in d['worst']), 20, 'who is off')
+    assert node.look()[0]['auditor']['claim'] == doc['auditor']['claim']
+
     agents[0].kill()
     doc = takeover(node, agents[1:], doc['auditor']['claim'], 'killed')
     assert node.alerts(doc)['marks_deleted']['since'] == since
@@ -139,14 +146,6 @@ def test_summary_and_killed_auditor(lab):
     # Nobody says it a second time.
     for agent in agents[1:]:
         assert 'alert marks_deleted' not in agent.log()
-
-    # With nobody left, claims and marks are gone by.
-    for agent in agents[1:]:
-        agent.kill()
-    wait.until(lambda: fleet(realm, None)['auditor'] is None, 30,
-               'no auditor is shown')
-    assert fleet(realm)['alerts'] == []
-    assert node.look()[0]['auditor']['claim']  # the old one stands there
 
 
 def test_stopped_auditor_overwrites_nothing(lab):
@@ -219,6 +218,10 @@ def test_claimed_twice_and_few_left(lab):
     for kind in ('workers_low', 'duplicate_claim'):
         assert agent.log().count('alert %s: ' % kind) == 1, agent.log()
         assert agent.log().count('alert %s cleared: ' % kind) == 1
+    assert fleet(realm)['auditor']['claim'] == agent.status()['claim']
+    agent.end()
+    assert fleet(realm)['auditor'] is None  # nobody audits: as it is
+    assert node.look()[0]['auditor']['claim']  # the old one stands there
 
 
 def test_garbage_is_overwritten_and_a_missing_node_made(lab):
