@@ -7,10 +7,29 @@
 #include "layout.h"
 #include "lease-private.h"
 
+/* "twitter (41/5+5/12), epoch_ms 1288834974657": what was asked for. */
+static void
+format_wanted(const struct lease *l, char *words, size_t n)
+{
+	const struct claim_conf *cc = &l->claim.conf;
+	char bits[LAYOUT_TEXT_MAX] = "any", epoch[24] = "any";
+
+	if (cc->has_layout)
+		layout_format_bits(&cc->layout, bits);
+	if (cc->has_epoch)
+		(void)snprintf(
+		    epoch, sizeof(epoch), "%" PRId64, cc->layout.epoch_ms);
+	if (cc->has_layout && strcmp(bits, l->conf->layout) != 0)
+		(void)snprintf(words, n, "%s (%s), epoch_ms %s",
+		    l->conf->layout, bits, epoch);
+	else
+		(void)snprintf(words, n, "%s, epoch_ms %s", bits, epoch);
+}
+
 bool
 lease_fits(const struct lease *l, char *words, size_t n)
 {
-	char has[LAYOUT_TEXT_MAX];
+	char has[LAYOUT_TEXT_MAX], wanted[128];
 
 	if (l->claim.fault != REALM_UNFIT)
 		return (true);
@@ -21,11 +40,11 @@ lease_fits(const struct lease *l, char *words, size_t n)
 		return (false);
 	}
 	layout_format_bits(&l->seen.layout, has);
+	format_wanted(l, wanted, sizeof(wanted));
 	(void)snprintf(words, n,
 	    "realm %s has layout %s, epoch_ms %" PRId64
-	    "; configured are layout '%s', epoch '%s'",
-	    l->conf->realm, has, l->seen.layout.epoch_ms, l->conf->layout,
-	    l->conf->epoch);
+	    "; configured is layout %s",
+	    l->conf->realm, has, l->seen.layout.epoch_ms, wanted);
 	return (false);
 }
 

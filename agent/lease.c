@@ -244,25 +244,29 @@ on_timer(evutil_socket_t fd, short what, void *arg)
 
 /* ---- open, stop, close --------------------------------------------------- */
 
+/* A preset stands for its epoch; bits are of any, unless one is configured. */
+static void
+set_shape(const struct conf *conf, struct claim_conf *cc)
+{
+	bool preset = firn_layout_preset(conf->layout, &cc->layout) == 0;
+
+	cc->has_layout =
+	    preset || layout_parse_bits(conf->layout, &cc->layout, NULL) == 0;
+	cc->has_epoch = preset;
+	if (rfc3339_parse_or_ms(conf->epoch, &cc->layout.epoch_ms, NULL) == 0)
+		cc->has_epoch = true;
+}
+
 static void
 claim_settings(struct lease *l, struct claim_conf *cc)
 {
-	const struct conf *conf = l->conf;
-	size_t where;
-
 	memset(cc, 0, sizeof(*cc));
 	lease_set_times(l, cc);
 	cc->force_worker = NO_WORKER;
 	cc->scratch = l->scratch;
 	cc->changed = lease_say_state;
 	cc->arg = l;
-	if (conf->layout[0] != '\0')
-		cc->has_layout =
-		    firn_layout_preset(conf->layout, &cc->layout) == 0 ||
-		    layout_parse_bits(conf->layout, &cc->layout, &where) == 0;
-	if (conf->epoch[0] != '\0')
-		cc->has_epoch = rfc3339_parse_or_ms(conf->epoch,
-				    &cc->layout.epoch_ms, NULL) == 0;
+	set_shape(l->conf, cc);
 #ifdef FIRN_TESTING
 	testing_conf(cc);
 #endif

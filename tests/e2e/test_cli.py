@@ -506,14 +506,33 @@ def test_a_configuration_that_is_missing_is_78(tmp_path):
     assert str(path) in firnd('--config', path, status=78, seconds=10).err
 
 
-def test_a_layout_that_contradicts_the_realms_is_78(lab):
+@pytest.mark.parametrize('conf, has, wanted', [
+    ({'layout': '41/4/12'}, '41/10/12', '41/4/12, epoch_ms any'),
+    # the same split, but a preset stands for its epoch
+    ({'layout': 'twitter'}, 'epoch_ms %d' % EPOCH_MS,
+     r'twitter \(41/5\+5/12\), epoch_ms 1288834974657'),
+    ({'epoch': '2020-01-01T00:00:00Z'}, 'epoch_ms %d' % EPOCH_MS,
+     'any, epoch_ms 1577836800000'),
+], ids=['bits', 'preset', 'epoch'])
+def test_a_layout_that_contradicts_the_realms_is_78(lab, conf, has, wanted):
     """Exit 78 with both values."""
     realm = lab.realm()
-    one = lab.agent(realm, conf=dict(QUICK, layout='41/4/12'))
+    one = lab.agent(realm, conf=dict(QUICK, **conf))
     one.may_fail = True
     one.start()
     assert one.process.wait(20) == 78
-    assert '41/4/12' in one.log() and '41/10/12' in one.log()
+    assert re.search('has layout .*%s.*; configured is layout %s' %
+                     (has, wanted), one.log())
+
+
+@pytest.mark.parametrize('conf', [
+    {'layout': 'firn'}, {'layout': '41/10/12'},
+    # an epoch that is said is instead of the preset's
+    {'layout': 'twitter', 'epoch': EPOCH_MS},
+], ids=['preset', 'bits', 'epoch'])
+def test_a_layout_that_is_the_realms_serves(lab, conf):
+    one = lab.agent(lab.realm(), conf=dict(QUICK, **conf))
+    one.up()
 
 
 def test_one_instance_for_each_socket(agent):
