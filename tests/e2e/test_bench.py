@@ -88,10 +88,13 @@ def test_the_document(agent):
     ids = doc['ids']
     assert isinstance(ids, str) and int(ids) >= 2 * 4 * 1024
     assert int(doc['ids_per_second']) > 0 and doc['ps_per_id'] > 0
+    # what was taken over how long it took, whatever one costs (2 threads)
+    rate = int(ids) * 1000 / doc['elapsed_ms']
+    assert abs(int(doc['ids_per_second']) / rate - 1) < 0.01
     # the agent granted them all (and the one that comes before the start)
     assert int(agent.status()['issued']) > int(ids)
-    # a quarter of the IDs was timed one by one
-    assert 0 < int(doc['timed']) <= int(ids) / 4
+    # a quarter of the IDs was timed one by one, and these first
+    assert 0 < int(doc['timed']) <= int(ids) / 4 + 2 * 1024
     latency = [int(doc['latency_ns'][m]) for m in MARKS]
     assert latency == sorted(latency) and latency[0] > 0
     assert doc['failed'] == '0' and doc['errors'] == {}
@@ -106,6 +109,19 @@ def test_the_table_without_a_terminal(agent):
     assert rows['threads'] == '1' and rows['failed'] == '0'
     # what it was that took so long is counted, not printed
     assert len(result.out.splitlines()) == 11
+
+
+def test_a_slow_agent_is_not_made_quick(bare_lab):
+    """Over its rate a thread waits: that counts, and ends with the time."""
+    one = bare_lab.agent('default', hosts='127.0.0.1:1', conf={
+        'worker_source': 'static', 'static_worker': 1,
+        'max_ids_per_second': 1000}).up(20, '--first-use')
+    doc = firn('bench', '--socket', one.socket, '--seconds', 2, '--json').json
+    # a second's worth at once, and what came since then
+    assert 0 < int(doc['ids']) <= 1100 + doc['elapsed_ms']
+    assert int(doc['ids_per_second']) <= \
+        int(doc['ids']) * 1000 / doc['elapsed_ms'] * 1.01
+    assert doc['ps_per_id'] > 0 and int(doc['timed']) > 0
 
 
 def test_the_live_line_and_an_agent_that_goes_away(agent, terminal):
