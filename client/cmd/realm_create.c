@@ -35,8 +35,9 @@ struct create_options {
 static const struct cmd_option table[] = {
 	{ "agents", 0, CMD_NUMBER, AT(agents), "N",
 	    "bits for N agents, with a quarter to spare", 1, INT64_MAX },
-	{ "layout", 0, CMD_TEXT, AT(layout), "PRESET",
-	    CMD_PRESETS ";\ndefault firn (41/10/12)", 0, 0 },
+	{ "layout", 0, CMD_TEXT, AT(layout), "PRESET|T/W/S",
+	    CMD_PRESETS ",\nor bits as for --bits; default firn (41/10/12)", 0,
+	    0 },
 	{ "bits", 0, CMD_TEXT, AT(bits), "T/W/S",
 	    "bits of time, worker and sequence", 0, 0 },
 	{ "epoch", 0, CMD_INSTANT, AT(epoch_ms), "MS|RFC3339",
@@ -137,6 +138,7 @@ check_options(const struct create_options *o)
 static int
 make_split(const struct create_options *o, struct firn_layout *l)
 {
+	const char *bits;
 	size_t where = 0;
 
 	if (o->agents != CMD_UNSET) {
@@ -147,16 +149,13 @@ make_split(const struct create_options *o, struct firn_layout *l)
 			    WORKERS_MAX / 4 * 3, WORKERS_MAX));
 		return (CMD_DONE);
 	}
-	if (o->bits != NULL) {
-		if (layout_parse_bits(o->bits, l, &where) != 0)
-			return (
-			    cmd_bad_bits(spec.name, "bits", o->bits, where));
+	if (o->bits == NULL &&
+	    firn_layout_preset(o->layout == NULL ? "firn" : o->layout, l) == 0)
 		return (CMD_DONE);
-	}
-	if (firn_layout_preset(o->layout == NULL ? "firn" : o->layout, l) != 0)
-		return (cmd_fail(CMD_USAGE, spec.name,
-		    "--layout: \"%s\" is no preset (" CMD_PRESETS ")",
-		    o->layout));
+	bits = o->bits != NULL ? o->bits : o->layout;
+	if (layout_parse_bits(bits, l, &where) != 0)
+		return (cmd_bad_bits(spec.name,
+		    o->bits != NULL ? "bits" : "layout", bits, where));
 	return (CMD_DONE);
 }
 

@@ -331,6 +331,17 @@ def zk(lab, name):
     return ('--zk', lab.server.hosts, '--realm', name)
 
 
+def test_a_layout_as_bits_makes_a_realm(lab):
+    """As everywhere else, a layout is a preset or bits."""
+    realm = lab.realm('--first', '--layout', '41/5+5/12')
+    layout = realm.contract()['layout']
+    assert [layout[k + '_bits'] for k in
+            ('time', 'worker', 'datacenter', 'sequence')] == [41, 10, 5, 12]
+    result = firn('realm', 'create', '--first', '--layout', 'none',
+                  *zk(lab, 'never'), status=64)
+    assert 'twitter' in one_line(result) and '41/10/12' in result.err
+
+
 def test_realm_create_show_and_again(lab):
     realm = lab.realm('--first', '--bits', '41/6/16', '--workers', '1-60')
     doc = firn('realm', 'show', '--json', *zk(lab, realm.name)).json
