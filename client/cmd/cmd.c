@@ -411,6 +411,17 @@ print_entries(const char *program, const char *text,
 	    program);
 }
 
+/* "help next" is "next --help". */
+static int
+help_of(const char *program, const char *text, const struct cmd_entry *entries,
+    size_t n, char *command)
+{
+	char help[] = "--help";
+	char *argv[] = { help, command, help, NULL };
+
+	return (cmd_dispatch(program, text, entries, n, 3, argv));
+}
+
 int
 cmd_dispatch(const char *program, const char *text,
     const struct cmd_entry *entries, size_t n, int argc, char **argv)
@@ -423,6 +434,8 @@ cmd_dispatch(const char *program, const char *text,
 		    "which command? (see %s --help)", program));
 	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
 	    strcmp(argv[1], "help") == 0) {
+		if (argc > 2)
+			return (help_of(program, text, entries, n, argv[2]));
 		print_entries(program, text, entries, n);
 		return (cmd_end(name, CMD_DONE));
 	}

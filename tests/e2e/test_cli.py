@@ -84,6 +84,11 @@ def test_bits_that_make_too_many_are_added_up():
 def test_help_is_a_word_too():
     assert firn('help').out == firn('--help').out
     assert firn('realm', 'help').out == firn('realm', '--help').out
+    for word in ('help', '--help', '-h'):
+        assert firn(word, 'next').out == firn('next', '--help').out
+        assert firn('realm', word, 'show').out == \
+            firn('realm', 'show', '--help').out
+        assert 'such' in firn(word, 'no-such', status=64).err
     assert run('firnd', '-h').out == run('firnd', '--help').out
 
 
