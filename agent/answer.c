@@ -96,19 +96,22 @@ static bool
 words_later(const struct answer_view *v, const char *name, char *buf, size_t n)
 {
 	const struct serve *s = v->serve;
+	const struct gate *g = &s->gate;
 	int64_t begins, ms;
 	char when[RFC3339_TEXT_MAX];
 
-	if (!s->gate.window || s->gen.layout.tick_ms == 0)
+	if ((!g->window && !g->later) || s->gen.layout.tick_ms == 0)
 		return (false);
-	begins = layout_tick_start_ms(&s->gen.layout, s->gate.floor + 1);
+	begins = layout_tick_start_ms(
+	    &s->gen.layout, (g->window ? g->floor : g->later_floor) + 1);
 	ms = begins - wall_ms(clock_now(v->clk, v->now));
 	if (ms <= 0 || !rfc3339_format(begins, when))
 		return (false);
 	snprintf(buf, n,
 	    "%s: worker ID %" PRIu64 " is held; its IDs begin at %s, in "
 	    "%" PRId64 ".%" PRId64 " s",
-	    name, s->gate.worker, when, ms / 1000, ms % 1000 / 100);
+	    name, g->window ? g->worker : g->later_worker, when, ms / 1000,
+	    ms % 1000 / 100);
 	return (true);
 }
 

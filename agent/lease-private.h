@@ -49,7 +49,7 @@ struct lease {
 	struct doc_error garbled; /* what is wrong with the contract */
 	bool realm_large; /* too large to be read again and again */
 	struct foreign foreign; /* nodes that make no sense */
-	uint64_t marks_deleted_told, marks_deleted_worker, twins_told;
+	uint64_t marks_deleted_told, twins_told;
 	bool counter_end_told;
 	struct lease_figures figures; /* what counts up */
 	enum lease_cause cause; /* of the next claim */

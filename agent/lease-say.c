@@ -91,11 +91,8 @@ say_realm(struct lease *l)
 			    l->conf->realm, c->k.generation_text);
 		memcpy(l->fault_words, words, sizeof(words));
 	}
-	if (c->marks_deleted > 0 &&
-	    (l->marks_deleted_told == 0 ||
-		l->marks_deleted_worker != c->marks_deleted_worker)) {
+	if (l->marks_deleted_told != c->marks_deleted) {
 		l->marks_deleted_told = c->marks_deleted;
-		l->marks_deleted_worker = c->marks_deleted_worker;
 		log_warnx("alert marks_deleted: realm %s: the mark of worker "
 			  "ID %" PRIu64 " may have been deleted; its next "
 			  "owner waits until all old windows are over",

@@ -112,6 +112,7 @@ lose_mark(struct claim *c, struct claim_now now, enum window_news news)
 	} else if (news == WINDOW_GONE) {
 		cause = "the mark was deleted";
 		c->marks_deleted++;
+		c->deletions++;
 		c->marks_deleted_worker = c->own.worker;
 		claim_remember_gone(c, c->own.worker);
 		claim_freeze_own(c);

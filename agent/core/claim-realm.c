@@ -54,6 +54,7 @@ change_generation(struct claim *c)
 	c->given_up = c->rounds = 0;
 	c->hold = c->counter_end = false;
 	c->zxid = 0;
+	c->deletions = 0;
 	c->renew.busy = false;
 }
 

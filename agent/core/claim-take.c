@@ -23,6 +23,23 @@ claim_any_deleted(const struct claim_result *r)
 	return (r->stat.cversion != r->stat.num_children);
 }
 
+/*
+ * Each deletion is news once, not at each worker ID that has no mark.  A mark
+ * that was made and deleted has changed the children twice.
+ */
+static void
+count_deletions(struct claim *c, const struct claim_result *r)
+{
+	int64_t changes =
+	    (int64_t)r->stat.cversion - (int64_t)r->stat.num_children;
+
+	if (c->deletions * 2 == changes)
+		return;
+	c->deletions = changes / 2;
+	c->marks_deleted++;
+	c->marks_deleted_worker = c->node_worker;
+}
+
 /* Saturates: a mark may lie ages ahead. */
 static int64_t
 ticks_to_ms(const struct claim *c, int64_t ticks)
@@ -136,8 +153,7 @@ claim_on_count(
 	}
 	deleted = claim_any_deleted(r);
 	if (deleted) {
-		c->marks_deleted++;
-		c->marks_deleted_worker = c->node_worker;
+		count_deletions(c, r);
 		if (ceiling < claim_far_ahead(c, now))
 			ceiling = claim_far_ahead(c, now);
 		if (c->state == CLAIM_COUNTING && !c->hold &&

@@ -141,6 +141,26 @@ claim_window(struct claim *c, struct claim_now now)
 	return (NULL);
 }
 
+/*
+ * There is no window, but a mark that is ours, or is waited for: so far ahead
+ * that it need not be raised yet.
+ */
+static void
+later_facts(const struct claim *c, struct gate *gate)
+{
+	gate->later = true;
+	if (claim_owns(c)) {
+		gate->later_worker = c->own.worker;
+		gate->later_floor = c->own.floor;
+	} else if (c->state == CLAIM_HOLDING && c->hold) {
+		gate->later_worker = c->node_worker;
+		gate->later_floor = c->hold_ceiling;
+	} else
+		gate->later = false;
+	if (gate->later_floor < c->not_before)
+		gate->later_floor = c->not_before;
+}
+
 void
 claim_facts(struct claim *c, struct claim_now now, struct gate *gate)
 {
@@ -152,8 +172,11 @@ claim_facts(struct claim *c, struct claim_now now, struct gate *gate)
 	gate->window = w != NULL;
 	if (c->realm_known)
 		gate->tick_max = (int64_t)layout_tick_max(&c->k.layout);
-	if (w == NULL)
+	gate->later = false;
+	if (w == NULL) {
+		later_facts(c, gate);
 		return;
+	}
 	gate->worker = w->worker;
 	gate->floor = w->floor;
 	if (gate->floor < c->not_before) /* in the old window too */

@@ -218,6 +218,7 @@ struct claim {
 	uint64_t taken, free_ids, quarantined;
 	uint64_t claims_created, marks_deleted, twins, renewals, renewals_lost;
 	uint64_t marks_deleted_worker;
+	int64_t deletions; /* of marks in this generation, as far as known */
 };
 
 void claim_init(struct claim *c, const struct claim_conf *conf, uint64_t seed);

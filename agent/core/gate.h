@@ -38,6 +38,9 @@ struct gate {
 	uint64_t worker;
 	int64_t floor; /* ticks: issue only above it ... */
 	int64_t ceiling; /* ... and up to it */
+	bool later; /* no window, but a mark that one will begin above: */
+	uint64_t later_worker;
+	int64_t later_floor;
 	bool on_file; /* there is a state file: nothing above ... */
 	int64_t local_mark; /* ... the local mark on it */
 	int64_t tick_max; /* the layout's last tick */

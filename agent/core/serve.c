@@ -102,6 +102,8 @@ view_check(struct view *v, const struct serve *s)
 
 	l->now = v->now;
 	r = gate_check(&v->gate, v->now, v->lead, &l->first, &l->last);
+	if ((r == GATE_NO_CLAIM || r == GATE_WINDOW_SPENT) && v->gate.later)
+		l->first = v->gate.later_floor + 1;
 	if (r != GATE_ALLOW)
 		return (r);
 	if (v->gate.worker > layout_worker_max(&s->gen.layout))

@@ -429,6 +429,44 @@ test_mark_deleted(void **state)
 	assert_int_not_equal(a.c.own.worker, 0);
 	/* An agent never re-creates one that it has seen. */
 	assert_false(mark_at(0)->exists);
+	/* One deletion is told once, however many IDs were without a mark. */
+	assert_int_equal(a.c.marks_deleted, 1);
+	assert_int_equal(a.c.marks_deleted_worker, 0);
+	assert_int_equal(a.c.deletions, 1);
+	/* The next one is another. */
+	keeper_delete_mark(&rig_z, a.c.own.worker);
+	live(&a, 200000);
+	assert_true(serves(&a));
+	assert_int_equal(a.c.marks_deleted, 2);
+}
+
+/* Who is kept waiting by a mark that lies ahead can say until when. */
+static void
+test_deleted_says_until_when(void **state)
+{
+	struct agent a;
+	struct gate g;
+
+	(void)state;
+	rig_z.k.worker_last = 1;
+	stand(&a, 1);
+	live(&a, RIG_RENEW_MS);
+	assert_false(facts(&a).later);
+	keeper_delete_mark(&rig_z, a.c.own.worker);
+	rig_ms += RIG_RESERVE_MS + 1000; /* and nobody has renewed for long */
+	live(&a, 5000);
+	g = facts(&a);
+	assert_false(g.window);
+	assert_true(g.had_window);
+	assert_true(g.later);
+	assert_int_equal(g.later_worker, 1);
+	assert_true(g.later_floor > tick_now(&a) + 10000);
+	rig_ms += g.later_floor - tick_now(&a) - 10; /* a tick is a ms */
+	live(&a, 5);
+	assert_false(serves(&a));
+	live(&a, 100);
+	assert_true(serves(&a));
+	assert_false(facts(&a).later);
 }
 
 /* With the marks' count off, a missing mark starts beyond every window. */
@@ -1119,6 +1157,7 @@ main(void)
 		TEST(test_other_owner),
 		TEST(test_old_window_ends),
 		TEST(test_mark_deleted),
+		TEST(test_deleted_says_until_when),
 		TEST(test_deleted_rule),
 		TEST(test_missing_mark),
 		TEST(test_deleted_in_between),

@@ -344,7 +344,12 @@ test_not_before(void **state)
 		assert_int_equal(op.mark.ceiling, not_before);
 		ok(&a, op);
 	}
-	live(&a, 69999);
+	live(&a, 100);
+	assert_false(facts(&a).window); /* nothing to grow yet: but */
+	assert_true(facts(&a).later);
+	assert_int_equal(facts(&a).later_worker, 0);
+	assert_int_equal(facts(&a).later_floor, not_before);
+	live(&a, 69899);
 	assert_false(issues(&a, not_before));
 	assert_false(serves(&a));
 	live(&a, 10);

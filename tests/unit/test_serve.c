@@ -401,6 +401,25 @@ test_floor_ahead(void **state)
 	out = ask(&a, 1);
 	expect_refusal(
 	    &out, GATE_WINDOW_SPENT, 30001 - LEAD_MS, 30001 - LEAD_MS);
+
+	/* a mark so far ahead that it does not even make a window yet */
+	a.serve.gate.window = false;
+	a.serve.gate.later = a.serve.gate.had_window = true;
+	a.serve.gate.later_floor = agent_tick(&a) + 70000;
+	out = ask(&a, 1);
+	expect_refusal(
+	    &out, GATE_WINDOW_SPENT, 70001 - LEAD_MS, 70001 - LEAD_MS);
+	a.serve.gate.had_window = false;
+	out = ask(&a, 1);
+	expect_refusal(&out, GATE_NO_CLAIM, 70001 - LEAD_MS, 70001 - LEAD_MS);
+	/* and passed, it needs a renewal, which no clock tells of */
+	a.serve.gate.later_floor = agent_tick(&a) - 1;
+	out = ask(&a, 1);
+	expect_refusal(&out, GATE_NO_CLAIM, 50, 0);
+	a.serve.gate.later_floor = agent_tick(&a) + 70000;
+	a.serve.gate.later = false;
+	out = ask(&a, 1);
+	expect_refusal(&out, GATE_NO_CLAIM, 50, 0);
 }
 
 /* ---- after -------------------------------------------------------------------------- */
