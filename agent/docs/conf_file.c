@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* conf_file - the configuration file: JSON with comments into struct conf. */
+/*
+ * conf_file - the configuration file: JSON with comments into struct conf.
+ *
+ * Invariant: nothing is waited for: it is read while the agent serves, too.
+ */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sysexits.h>
+#include <unistd.h>
 
 #include "conf_key.h"
 #include "json.h"
@@ -215,6 +222,35 @@ set_items(struct conf *c, char *text, size_t length, const char *path,
 	return (rc);
 }
 
+/*
+ * A regular file alone: a pipe would hang a reload, and could be read but
+ * once.  NULL with errno, 0 for something else than a file.
+ */
+static FILE *
+open_regular(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	FILE *file = NULL;
+	struct stat st;
+	int error;
+
+	if (fd == -1)
+		return (NULL);
+	if (fstat(fd, &st) == -1)
+		error = errno;
+	else if (!S_ISREG(st.st_mode))
+		error = S_ISDIR(st.st_mode) ? EISDIR : 0;
+	else {
+		file = fdopen(fd, "r");
+		error = errno;
+	}
+	if (file == NULL) {
+		(void)close(fd);
+		errno = error;
+	}
+	return (file);
+}
+
 int
 conf_read_file(
     struct conf *c, const char *path, bool optional, struct doc_error *err)
@@ -229,12 +265,13 @@ conf_read_file(
 		    shown(path), sizeof(c->path) - 1);
 		return (EX_CONFIG);
 	}
-	file = fopen(path, "re");
+	file = open_regular(path);
 	if (file == NULL && errno == ENOENT && optional)
 		return (0);
 	if (file == NULL) {
 		rc = exit_status(errno);
-		doc_error_set(err, "%s: %s", shown(path), strerror(errno));
+		doc_error_set(err, "%s: %s", shown(path),
+		    errno != 0 ? strerror(errno) : "not a regular file");
 		return (rc);
 	}
 	rc = read_bytes(file, path, &text, &length, err);

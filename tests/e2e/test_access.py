@@ -155,6 +155,7 @@ def alone(lab, **conf):
     return agent.up(PATIENCE, *FLAGS)
 
 
+FIFO = '(a pipe in place of the file)'
 RELOADED = re.compile(r'reload: .*(?:need a restart|nothing changed)$', re.M)
 
 
@@ -166,8 +167,12 @@ def reload(agent, text=None, **changes):
             conf = json.load(f)
         conf.update(changes)
         text = json.dumps(conf, indent=1)
-    with open(agent.base + '.json', 'w') as f:
-        f.write(text)
+    os.unlink(agent.base + '.json')
+    if text == FIFO:
+        os.mkfifo(agent.base + '.json')
+    else:
+        with open(agent.base + '.json', 'w') as f:
+            f.write(text)
     agent.process.signal(signal.SIGHUP)
     wait.until(lambda: len(RELOADED.findall(agent.log())) > before, PATIENCE,
                lambda: 'the file read again\n' + agent.tail())
@@ -492,6 +497,8 @@ def test_reloads_good_and_bad_under_load(den):
         (json.dumps(dict(good, ttl_ms=7, renew_ms=1000, op_deadline_ms=500,
                          reserve_ms=4000)), 'reserve_ms'),
         ('', 'empty'),
+        # nobody writes to it, and nobody waits for that
+        (FIFO, 'not a regular file'),
     )
     client = Client(agent.socket)
     for i, (text, words) in enumerate(bad):

@@ -318,6 +318,12 @@ test_optional(void **state)
 	assert_int_equal(mkdir(path, 0700), 0);
 	assert_int_equal(conf_read_file(&c, path, true, &err), 78);
 	assert_int_equal(rmdir(path), 0);
+	/* nor is a pipe, with nobody to write to it: it is not waited for */
+	assert_int_equal(mkfifo(path, 0600), 0);
+	assert_int_equal(conf_read_file(&c, path, true, &err), 78);
+	assert_string_equal(without_path(&err), "not a regular file");
+	(void)unlink(path);
+	assert_int_equal(conf_read_file(&c, "/dev/zero", true, &err), 78);
 	if (access(CONF_PATH_DEFAULT, F_OK) != 0) {
 		assert_int_equal(load(&c, "", &action, &err), 0);
 		assert_string_equal(c.path, "");
