@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/queue.h>
 #include <sys/socket.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include <event2/event.h>
@@ -44,7 +45,9 @@ TAILQ_HEAD(client_list, client);
 
 struct clients {
 	struct clients_host host;
-	struct event *tick; /* the next one, for those who wait */
+	int tick_fd; /* a timer: the next tick, for those who wait.  The loop's
+		      * own are too coarse, or cost a call each turn. */
+	struct event *tick;
 	struct client_list all, waiting;
 	uint64_t n, numbered, batches;
 	unsigned nwaiting;
@@ -101,15 +104,15 @@ queue_add(struct client *cl, bool head)
 static void
 arm_tick(struct clients *cs, mono_t when)
 {
-	int64_t us = (when.ns - cs->host.now->boot.ns + 999) / 1000;
-	struct timeval tv;
+	int64_t ns = when.ns - cs->host.now->boot.ns;
+	struct itimerspec at = { 0 };
 
-	if (us <= 0)
-		us = 1000; /* an instant that is past already must not spin */
-	tv.tv_sec = us / 1000000;
-	tv.tv_usec = us % 1000000;
-	if (event_add(cs->tick, &tv) == -1)
-		log_warnx("no memory for a timer; requests wait for longer");
+	if (ns <= 0)
+		ns = NS_PER_MS; /* an instant that is past must not spin */
+	at.it_value.tv_sec = ns / NS_PER_S;
+	at.it_value.tv_nsec = ns % NS_PER_S;
+	if (timerfd_settime(cs->tick_fd, 0, &at, NULL) == -1)
+		log_warn("the timer of the next tick");
 }
 
 /*
@@ -136,8 +139,10 @@ on_tick(evutil_socket_t fd, short what, void *arg)
 {
 	struct clients *cs = arg;
 
-	(void)fd;
+	uint64_t expirations;
+
 	(void)what;
+	(void)!read(fd, &expirations, sizeof(expirations));
 	cs->host.wake(cs->host.arg);
 	serve_waiting(cs);
 }
@@ -466,8 +471,15 @@ clients_open(const struct clients_host *host)
 	quota_init(&cs->quota, host->conf->max_ids_per_second, host->now->boot);
 	TAILQ_INIT(&cs->all);
 	TAILQ_INIT(&cs->waiting);
-	cs->tick = evtimer_new(host->base, on_tick, cs);
-	if (cs->tick == NULL ||
+	cs->tick_fd =
+	    timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	if (cs->tick_fd == -1) {
+		clients_close(cs);
+		return (NULL);
+	}
+	cs->tick = event_new(
+	    host->base, cs->tick_fd, EV_READ | EV_PERSIST, on_tick, cs);
+	if (cs->tick == NULL || event_add(cs->tick, NULL) == -1 ||
 	    listener_start(host->listener, on_accept, cs) == -1) {
 		clients_close(cs);
 		return (NULL);
@@ -540,5 +552,7 @@ clients_close(struct clients *cs)
 	each_client(cs, client_close);
 	if (cs->tick != NULL)
 		event_free(cs->tick);
+	if (cs->tick_fd != -1)
+		close(cs->tick_fd);
 	free(cs);
 }

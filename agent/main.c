@@ -109,16 +109,10 @@ on_libevent_log(int severity, const char *text)
 static struct event_base *
 base_open(void)
 {
-	struct event_config *cfg = event_config_new();
-	struct event_base *base = NULL;
+	struct event_base *base;
 
 	event_set_log_callback(on_libevent_log);
-	/* Ticks are a millisecond: so must be the timers' precision, at least. */
-	if (cfg != NULL &&
-	    event_config_set_flag(cfg, EVENT_BASE_FLAG_PRECISE_TIMER) == 0)
-		base = event_base_new_with_config(cfg);
-	if (cfg != NULL)
-		event_config_free(cfg);
+	base = event_base_new();
 	if (base == NULL)
 		log_fatal(1, "cannot make an event loop");
 	return (base);
