@@ -189,16 +189,14 @@ take_marks(struct survey *s, const struct zk_event *ev)
 static void
 path_of(const struct survey *s, const struct read *r, char *path)
 {
-	const struct audit_member *m = &s->members[r->at];
-
 	switch (r->what) {
 	case WHAT_CLAIM:
-		(void)snprintf(
-		    path, PATH_MAX_BYTES, "%s/%s", s->workers, m->claim);
+		(void)snprintf(path, PATH_MAX_BYTES, "%s/%s", s->workers,
+		    s->members[r->at].claim);
 		return;
 	case WHAT_MARK:
-		(void)snprintf(
-		    path, PATH_MAX_BYTES, "%s/%04" PRIu64, s->marks, m->worker);
+		(void)snprintf(path, PATH_MAX_BYTES, "%s/%04" PRIu64, s->marks,
+		    s->members[r->at].worker);
 		return;
 	case WHAT_IDLE:
 		(void)snprintf(path, PATH_MAX_BYTES, "%s/%04" PRIu64, s->marks,
