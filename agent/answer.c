@@ -150,7 +150,12 @@ words_no_realm(const struct answer_view *v, char *buf, size_t n)
 
 	memset(&d, 0, sizeof(d));
 	lease_status(v->lease, v->now, &d);
-	if (d.connected)
+	if (d.connected && lease_is_garbled(v->lease))
+		snprintf(buf, n,
+		    "no_realm: realm \"%s\" was found in ZooKeeper, but its "
+		    "contract makes no sense: see the agent's log",
+		    v->conf->realm);
+	else if (d.connected)
 		snprintf(buf, n,
 		    "no_realm: realm \"%s\" has not been found in ZooKeeper",
 		    v->conf->realm);

@@ -54,6 +54,12 @@ lease_lost_words(const struct lease *l)
 	return (l->alone.lost_words);
 }
 
+bool
+lease_is_garbled(const struct lease *l)
+{
+	return (l->claim.fault == REALM_GARBLED);
+}
+
 const struct skew *
 lease_skew(const struct lease *l)
 {

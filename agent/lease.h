@@ -83,6 +83,9 @@ bool lease_fits(const struct lease *l, char *words, size_t n);
 /* Why there is no mark to go by (state_lost). */
 const char *lease_lost_words(const struct lease *l);
 
+/* The realm was found, and its contract makes no sense. */
+bool lease_is_garbled(const struct lease *l);
+
 /* For the words of clock_skew. */
 const struct skew *lease_skew(const struct lease *l);
 

@@ -211,6 +211,8 @@ listener_look(struct listener *l)
 {
 	int fd;
 
+	if (l->ready != NULL && l->inherited)
+		listener_inherit_look(&l->at);
 	if (l->ready == NULL || l->inherited ||
 	    !listener_path_look(&l->at, &fd))
 		return;

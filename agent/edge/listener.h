@@ -63,7 +63,8 @@ void listener_resume(struct listener *l);
 
 /*
  * Now and then: a socket that somebody has removed is made again.  Who is
- * connected, or waits to be, notices nothing.
+ * connected, or waits to be, notices nothing.  One that was handed over is
+ * the service manager's to make: one line says so.
  */
 void listener_look(struct listener *l);
 

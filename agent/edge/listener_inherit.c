@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -71,11 +72,16 @@ count_fds(long *out, struct listener_error *err)
 	const char *text = getenv("LISTEN_FDS");
 
 	*out = 0;
-	if (text == NULL || !is_meant())
+	if (text == NULL || text[0] == '\0' || !is_meant())
 		return (0);
+	if (text[strspn(text, "0123456789")] != '\0')
+		return (fail(err, "LISTEN_FDS \"%.40s\": not a number", text));
 	*out = parse_number(text, FDS_MOST);
-	if (*out == -1)
-		return (fail(err, "LISTEN_FDS \"%s\": not a number", text));
+	if (*out == -1) {
+		*out = 0;
+		return (fail(err,
+		    "LISTEN_FDS \"%.40s\": too many, and one is served", text));
+	}
 	return (0);
 }
 
@@ -89,23 +95,36 @@ has_option(int fd, int name, int wanted)
 		value == wanted);
 }
 
-/* Where it listens, as the manager bound it. */
+/*
+ * Where it listens, as the manager bound it.  What stands there now is taken
+ * for its socket; nothing, if the name is not to be seen from here.
+ */
 static int
 read_path(struct listener_path *p, struct listener_error *err)
 {
 	struct sockaddr_un sun;
+	struct stat st;
 	socklen_t length = sizeof(sun);
 
 	memset(&sun, 0, sizeof(sun));
 	if (getsockname(FIRST_FD, (struct sockaddr *)&sun, &length) == -1)
 		return (fail(err, "LISTEN_FDS: descriptor %d: %s", FIRST_FD,
 		    strerror(errno)));
-	if (sun.sun_path[0] != '/')
+	if (sun.sun_path[0] == '\0')
 		return (fail(err,
 		    "LISTEN_FDS: descriptor %d is bound to no path of a file",
 		    FIRST_FD));
+	if (sun.sun_path[0] != '/')
+		return (fail(err,
+		    "LISTEN_FDS: descriptor %d is bound to \"%.*s\", which "
+		    "does not begin with /",
+		    FIRST_FD, LISTENER_PATH_MAX, sun.sun_path));
 	snprintf(
 	    p->path, sizeof(p->path), "%.*s", LISTENER_PATH_MAX, sun.sun_path);
+	if (lstat(p->path, &st) == 0) {
+		p->dev = st.st_dev;
+		p->ino = st.st_ino;
+	}
 	return (0);
 }
 
@@ -184,4 +203,26 @@ listener_inherit(struct listener_path *p, const struct listener_conf *conf,
 		status = take(p, conf, err);
 	clear_environment(n);
 	return (status);
+}
+
+void
+listener_inherit_look(struct listener_path *p)
+{
+	struct stat st;
+	bool gone = lstat(p->path, &st) == -1;
+
+	if (p->ino == 0 || (gone && errno != ENOENT))
+		return;
+	if (!gone && st.st_dev == p->dev && st.st_ino == p->ino) {
+		p->astray = false;
+		return;
+	}
+	if (!p->astray)
+		log_warnx("socket %s: %s, and new clients do not find this "
+			  "agent: the service manager has to make it again "
+			  "(restart its socket unit)",
+		    p->path,
+		    gone ? "it was removed"
+			 : "something else has taken its place");
+	p->astray = true;
 }

@@ -17,4 +17,10 @@ __attribute__((warn_unused_result)) int listener_inherit(
     struct listener_path *p, const struct listener_conf *conf,
     struct listener_error *err);
 
+/*
+ * Looks whether the name is still the socket that was handed over; one line
+ * if not, since only the manager can make it again.
+ */
+void listener_inherit_look(struct listener_path *p);
+
 #endif

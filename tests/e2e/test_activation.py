@@ -209,6 +209,18 @@ def test_a_wrong_socket_is_told_in_one_line(bare_lab, tmp_path):
         deaf.listen(1)
         assert '2 sockets' in refused(bare_lab, deaf, {'FDS': '2'})
         assert 'not a number' in refused(bare_lab, deaf, {'FDS': '1x'})
+        assert 'too many' in refused(bare_lab, deaf, {'FDS': '2147483647'})
+        assert 'too many' in refused(bare_lab, deaf, {'FDS': '9' * 30})
+    with socket.socket(socket.AF_UNIX) as relative:
+        here = os.getcwd()
+        os.chdir(bare_lab.dir)
+        try:
+            relative.bind('r')
+        finally:
+            os.chdir(here)
+        relative.listen(1)
+        assert 'bound to "r", which does not begin with /' in refused(
+            bare_lab, relative)
     with socket.socket(socket.AF_UNIX) as abstract:
         abstract.bind('\0firn-test-%d' % os.getpid())
         abstract.listen(1)
@@ -221,6 +233,32 @@ def test_what_was_meant_for_another_process_is_ignored(bare_lab):
         'LISTEN_PID': '1', 'LISTEN_FDS': '7'}).start()
     wait.until(lambda: agent.status(), 20, lambda: agent.tail())
     assert os.path.exists(agent.socket + '.lock')
+
+
+def test_an_empty_variable_counts_as_none(bare_lab):
+    agent = bare_lab.agent('none', hosts='127.0.0.1:1')
+    agent.launcher = ['bash', '-c',
+                      'LISTEN_PID=$$ LISTEN_FDS= exec "$0" "$@"']
+    agent.start()
+    wait.until(lambda: agent.status(), 20, lambda: agent.tail())
+    assert os.path.exists(agent.socket + '.lock')
+
+
+def test_a_removed_socket_is_the_managers_to_make(managed):
+    """One line, and who is connected stays."""
+    agent = managed.agent.up()
+    old = managed.connect()
+    aside = agent.socket + '.aside'
+    os.rename(agent.socket, aside)
+    said = 'it was removed, and new clients do not find this agent'
+    wait.until(lambda: said in agent.log(), 40, lambda: agent.tail())
+    with open(agent.socket, 'w'):
+        pass
+    time.sleep(2.5)  # two looks: still one line
+    assert agent.log().count('new clients do not find') == 1, agent.tail()
+    ask_status(old)
+    read_status(old)
+    os.rename(aside, agent.socket)
 
 
 # ---- what the manager is told -------------------------------------------------

@@ -297,6 +297,8 @@ def test_the_realm_node(lab):
             zoo.set(realm.path, data)
             late = lab.agent(realm, conf=conf).start()
             late.refuses('no_realm', 20)
+            late.wait_status(lambda d: 'its contract makes no sense'
+                             in d.get('words', ''), 20, 'told as it is')
             for agent in (old, late):
                 wait.until(lambda: told(agent, realm.path + ': ', words), 20,
                            agent.tail)
