@@ -3,10 +3,12 @@
  * main - opens the parts in the order in which they need each other, and
  * closes them in the reverse.  No logic.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -31,8 +33,11 @@ static void
 fill_standard_fds(void)
 {
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+		/* what is printed to none is an error, as with --help */
+		int how = fd == STDOUT_FILENO ? O_RDONLY : O_RDWR;
+
 		if (fcntl(fd, F_GETFD) == -1 &&
-		    open("/dev/null", O_RDWR) != fd) /* the lowest free */
+		    open("/dev/null", how) != fd) /* the lowest free */
 			_exit(1); /* there may be nowhere to say it */
 	}
 }
@@ -93,7 +98,12 @@ conf_open(struct conf *conf, int argc, char **argv)
 		conf_usage(stdout);
 		break;
 	}
-	exit(fflush(stdout) == 0 && !ferror(stdout) ? 0 : 1);
+	errno = 0;
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		exit(0);
+	fprintf(stderr, "firnd: standard output: %s\n",
+	    errno == 0 ? "not all of it was written" : strerror(errno));
+	exit(1);
 }
 
 /* Or it would write to standard error by itself, and wait there. */

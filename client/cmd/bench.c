@@ -398,10 +398,7 @@ bench_main(int argc, char **argv)
 	opt.socket = o.socket;
 	rc = firn_open(&f, &opt);
 	if (rc == FIRN_EINVAL)
-		return (cmd_fail(CMD_USAGE, spec.name,
-		    "%s: no path for a socket (or $FIRN_REALM no name for a "
-		    "realm)",
-		    cmd_socket(o.socket)));
+		return (cmd_fail_open(spec.name, o.socket));
 	if (rc != FIRN_OK)
 		return (
 		    cmd_fail(CMD_FAILED, spec.name, "%s", firn_strerror(rc)));

@@ -8,9 +8,11 @@
 #include <errno.h>
 #include <getopt.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -80,8 +82,11 @@ cmd_end(const char *name, int status)
 		bad = true;
 	if (!bad)
 		return (status);
-	if (reader_left())
+	if (reader_left()) { /* as `head` has it: no error, nor a success */
+		(void)signal(SIGPIPE, SIG_DFL);
+		(void)raise(SIGPIPE);
 		return (CMD_FAILED);
+	}
 	return (cmd_fail(CMD_FAILED, name, "standard output: %s",
 	    errno == 0 ? "not all of it was written" : strerror(errno)));
 }
@@ -99,6 +104,22 @@ cmd_socket(const char *given)
 {
 	return (given != NULL ? given
 			      : cmd_env("FIRN_SOCKET", "/run/firn/firn.sock"));
+}
+
+int
+cmd_fail_open(const char *name, const char *socket)
+{
+	const struct sockaddr_un *sun = NULL;
+	const char *path = cmd_socket(socket);
+	size_t n = strlen(path);
+
+	if (n == 0 || n >= sizeof(sun->sun_path))
+		return (cmd_fail(CMD_USAGE, name,
+		    "\"%s\": no path for a socket: it has 1 to %zu bytes", path,
+		    sizeof(sun->sun_path) - 1));
+	return (cmd_fail(CMD_USAGE, name,
+	    "$FIRN_REALM \"%s\": no name for a realm: too long",
+	    cmd_env("FIRN_REALM", "")));
 }
 
 static int64_t

@@ -130,9 +130,12 @@ int cmd_fail(int status, const char *name, const char *format, ...)
 
 /*
  * Was all of standard output written?  Gives status, or CMD_FAILED with the
- * line said (none if it is that nobody reads any more).
+ * line said.  If nobody reads any more the process ends by SIGPIPE here.
  */
 FIRN_CHECK_RESULT int cmd_end(const char *name, int status);
+
+/* Why libfirn took neither the socket nor $FIRN_REALM; gives CMD_USAGE. */
+int cmd_fail_open(const char *name, const char *socket);
 
 /* $NAME unless empty, else fallback. */
 const char *cmd_env(const char *name, const char *fallback);

@@ -40,7 +40,7 @@ main(int argc, char **argv)
 {
 	if (!hold_standard_files())
 		return (CMD_FAILED);
-	/* a reader that left is an error of writing, said by cmd_end() */
+	/* a reader that left is found when writing, and seen to by cmd_end() */
 	(void)signal(SIGPIPE, SIG_IGN);
 	if (argc == 2 && strcmp(argv[1], "--version") == 0) {
 		printf("firn %s\n", firn_version());

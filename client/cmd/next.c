@@ -110,10 +110,7 @@ next_main(int argc, char **argv)
 	opt.socket = o.socket;
 	rc = firn_open(&f, &opt);
 	if (rc == FIRN_EINVAL)
-		return (cmd_fail(CMD_USAGE, spec.name,
-		    "%s: no path for a socket (or $FIRN_REALM no name for a "
-		    "realm)",
-		    cmd_socket(o.socket)));
+		return (cmd_fail_open(spec.name, o.socket));
 	if (rc != 0)
 		return (
 		    cmd_fail(CMD_FAILED, spec.name, "%s", firn_strerror(rc)));

@@ -33,7 +33,8 @@ tree_open(struct tree *t, const char *command, const struct tree_options *o)
 		    wrong, where + 1));
 	if (!realm_name_valid(t->realm))
 		return (cmd_fail(CMD_USAGE, command,
-		    "realm \"%s\": a name is 1 to 63 of A-Z a-z 0-9 . _ -",
+		    "realm \"%s\": a name is 1 to 63 of A-Z a-z 0-9 . _ - "
+		    "and neither . nor ..",
 		    t->realm));
 	t->z = zkcall_open(t->hosts, o->timeout_ms);
 	if (t->z == NULL)

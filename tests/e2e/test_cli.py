@@ -6,6 +6,7 @@ What is written here is what scripts depend on.
 import os
 import re
 import shutil
+import signal
 import socket
 import stat
 import string
@@ -105,6 +106,47 @@ def test_output_that_cannot_be_written_is_an_error():
                               stderr=subprocess.PIPE, env=build.clean_env())
     assert done.returncode == 1
     assert done.stderr
+
+
+@pytest.mark.parametrize('flag', ['--version', '--help', '--check-config'])
+def test_the_agents_output_that_cannot_be_written_is_an_error(flag):
+    for where, words in (('>/dev/full', 'No space left on device'),
+                         ('>&-', 'Bad file descriptor')):
+        done = subprocess.run(['sh', '-c', 'exec "$0" "$1" ' + where,
+                               build.program('firnd'), flag],
+                              stderr=subprocess.PIPE, text=True,
+                              env=build.clean_env())
+        assert done.returncode == 1
+        assert done.stderr == 'firnd: standard output: %s\n' % words
+
+
+def test_a_reader_that_left_is_no_error(lab):
+    """It ends as other programs do: by SIGPIPE, without a line."""
+    agent = lab.agent(lab.realm()).up()
+    for words in (['next', '-n', '1000000', '--timeout', '60000', '--socket',
+                   agent.socket], ['--help'], ['--version'],
+                  ['status', '--socket', agent.socket]):
+        reading, writing = os.pipe()
+        os.close(reading)
+        done = subprocess.run([build.program('firn')] + words, stdout=writing,
+                              stderr=subprocess.PIPE, timeout=120,
+                              env=build.clean_env())
+        os.close(writing)
+        assert done.returncode == -signal.SIGPIPE, done
+        assert done.stderr == b''
+
+
+@pytest.mark.parametrize('command', ['next', 'bench'])
+def test_which_of_socket_and_realm_is_none(command):
+    for path in ('', 'x' * 108):
+        err = firn(command, '--socket', path, status=64).err
+        assert '"%s": no path for a socket' % path in err
+        assert 'FIRN_REALM' not in err
+    err = firn(command, '--socket', '/nowhere', env={'FIRN_REALM': 'r' * 64},
+               status=64).err
+    assert '$FIRN_REALM "%s": no name for a realm' % ('r' * 64) in err
+    err = firn('fleet', '--realm', '..', status=64).err
+    assert 'neither . nor ..' in err
 
 
 # ---- decode and floor, which need no agent -----------------------------------
