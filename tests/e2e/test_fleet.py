@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Many agents and few worker IDs: who keeps what, and who waits."""
 import concurrent.futures
+import json
 import re
 import time
 
@@ -151,6 +152,34 @@ def test_marks_deleted_by_hand_under_load(lab):
         assert load.finish()['failed'] == 0
     check(loads, workers='0-3')
     assert any('marks_deleted' in a.log() for a in agents + more)
+
+
+def test_a_mark_that_lies_ahead_is_told_with_its_instant(lab):
+    """Deleted under the only agent of a young realm, or not_before: the words
+    and the refusal say until when, and one deletion is told once."""
+    realm = lab.realm('--first')
+    agent = lab.agent(realm, conf=dict(QUICK, reserve_ms=3000)).up()
+    with lab.server.client() as zoo:
+        zoo.delete(realm.mark_path(agent.worker()))
+    begin = r'worker ID \d+ is held; its IDs begin at \S+Z, in (\d+)\.\d s$'
+    doc = agent.wait_status(lambda d: d['state'] == 'refusing'
+                            and re.search(begin, d.get('words', '')), 60,
+                            'it says until when')
+    assert doc['words'].startswith('window_spent: ')
+    assert 5 < int(re.search(begin, doc['words']).group(1)) <= 70
+    # (the auditor's alert of the realm comes on top)
+    assert agent.log().count('its next owner waits') == 1, agent.tail()
+
+    later = lab.realm('--first')
+    contract = later.contract()
+    contract['not_before_ms'] = str(int(time.time() * 1000) + 3600 * 1000)
+    with lab.server.client() as zoo:
+        zoo.set(later.path, json.dumps(contract).encode())
+    agent = lab.agent(later, conf=QUICK).start()
+    doc = agent.wait_status(
+        lambda d: re.search(begin, d.get('words', '')), 60, 'the same')
+    assert doc['words'].startswith('no_claim: ')
+    assert 3000 < int(re.search(begin, doc['words']).group(1)) <= 3600
 
 
 @pytest.mark.short
