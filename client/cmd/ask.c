@@ -172,24 +172,37 @@ receive(struct ask *a, void *buf, size_t size, int64_t deadline,
 	return (CMD_DONE);
 }
 
+/* The agent's words begin with the reason's name, as a rule. */
+static bool
+begins_with(const char *text, uint32_t n, const char *name)
+{
+	size_t length = strlen(name);
+
+	return (n > length && memcmp(text, name, length) == 0 &&
+		text[length] == ':');
+}
+
 /* A refusal: which only the connection's reasons can be, here. */
 static int
 refused(struct ask *a, const struct wire_header *h, const char *body,
     struct ask_answer *out)
 {
+	const char *name = wire_reason_name(h->status);
+	const char *text = body + WIRE_REFUSAL_SIZE;
 	uint32_t n = 0;
+	bool named;
 
 	if (h->length >= WIRE_REFUSAL_SIZE) {
 		n = wire_get32((const uint8_t *)body + 4);
 		if (n > h->length - WIRE_REFUSAL_SIZE)
 			n = 0;
 	}
+	named = begins_with(text, n, name);
 	return (fail(a, out,
 	    h->status == WIRE_NOT_ALLOWED   ? CMD_DENIED
 	    : h->status == WIRE_BAD_VERSION ? CMD_FAILED
 					    : CMD_AGAIN,
-	    "%s: %.*s", wire_reason_name(h->status), (int)n,
-	    body + WIRE_REFUSAL_SIZE));
+	    "%s%s%.*s", named ? "" : name, named ? "" : ": ", (int)n, text));
 }
 
 static int

@@ -134,6 +134,14 @@ print_clock(const struct status_doc *d)
 		    d->offset_ms, d->error_ms);
 }
 
+/* What is as it should be takes no line. */
+static void
+print_count(const char *name, uint64_t n, const char *words)
+{
+	if (n > 0)
+		printf("%-11s %" PRIu64 " %s\n", name, n, words);
+}
+
 /* The texts are printable ASCII: status_parse() sees to it. */
 static void
 print_human(const struct status_doc *d)
@@ -155,6 +163,11 @@ print_human(const struct status_doc *d)
 	printf("granted     %" PRIu64 " IDs to clients' caches, in %" PRIu64
 	       " batches; %" PRIu64 " refusals, %" PRIu64 " clients now\n",
 	    d->issued, d->batches, d->refusals, d->clients);
+	print_count("denied", d->denied, "connections of users not let in");
+	print_count("limited", d->limited,
+	    "requests over max_ids_per_second, in part or whole");
+	print_count("reloads", d->config_reload_failures,
+	    "of the configuration failed, see the log");
 	printf("agent       pid %" PRId64 ", version %s\n", d->pid,
 	    d->version[0] == '\0' ? "unknown" : d->version);
 }

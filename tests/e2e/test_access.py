@@ -202,6 +202,9 @@ def test_only_whom_the_lists_hold(den):
                      'allow_gids'):
             assert word in reply.words, reply
     assert agent.status()['denied'] == '4'
+    shown = firn('status', '--socket', agent.socket).out
+    assert re.search('^denied +4 connections', shown, re.M), shown
+    assert 'limited' not in shown and 'reloads' not in shown
     # once for each user, however often it comes
     lines = [x for x in agent.log().splitlines() if 'not_allowed' in x]
     assert len(lines) == 3, lines
@@ -221,6 +224,7 @@ def test_the_command_says_77(den):
     done = status(user=2004, group=2004, extra_groups=[])
     assert done.returncode == NOT_ALLOWED, done
     assert 'uid 2004' in done.stderr and 'allow_gids' in done.stderr, done
+    assert done.stderr.count('not_allowed') == 1, 'said once'
     assert len(done.stderr.splitlines()) == 1
     assert status(user=2004, group=2004,
                   extra_groups=[3001]).returncode == 0
