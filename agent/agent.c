@@ -54,6 +54,7 @@ struct agent {
 	struct instant now; /* of this wake-up */
 	struct clients *clients;
 	enum gate_reason reason; /* as last logged */
+	bool reason_told; /* anything of it, yet */
 	mono_t remind_at;
 	enum clock_verdict noted; /* the same; the lease observes it, too */
 	struct tell tell;
@@ -218,29 +219,40 @@ on_terminate(evutil_socket_t sig, short what, void *arg)
 
 /* ---- now and then --------------------------------------------------------------- */
 
+static void
+remind(struct agent *a, const char *words)
+{
+	if (a->reason == GATE_ALLOW || !mono_reached(a->now.boot, a->remind_at))
+		return;
+	log_warnx("still refuses: %s", words);
+	a->remind_at = mono_add_ms(a->now.boot, REMIND_MS);
+	a->reason_told = true;
+}
+
 /* One line a change: old, new, cause. */
 static void
 note_reason(struct agent *a)
 {
 	enum gate_reason reason = serve_state(&a->serve, &a->clk, &a->now);
 	const struct answer_view v = view(a);
+	const char *old =
+	    a->reason_told ? gate_reason_name(a->reason) : "starting";
 	char words[WIRE_TEXT_MAX + 1];
 
 	answer_words(&v, reason, 0, words, sizeof(words));
-	if (reason != GATE_ALLOW && mono_reached(a->now.boot, a->remind_at)) {
-		log_warnx("still refuses: %s", words);
-		a->remind_at = mono_add_ms(a->now.boot, REMIND_MS);
-	}
-	if (reason == a->reason)
+	if (reason == a->reason) {
+		remind(a, words);
 		return;
-	a->remind_at = mono_add_ms(a->now.boot, REMIND_MS);
+	}
 	if (reason == GATE_ALLOW)
-		log_info("gate: %s -> serves, worker ID %" PRIu64,
-		    gate_reason_name(a->reason), a->serve.gate.worker);
+		log_info("gate: %s -> serves, worker ID %" PRIu64, old,
+		    a->serve.gate.worker);
 	else if (a->reason == GATE_ALLOW)
 		log_warnx("gate: serves -> refuses, %s", words);
 	else
-		log_info("gate: %s -> %s", gate_reason_name(a->reason), words);
+		log_info("gate: %s -> %s", old, words);
+	a->remind_at = mono_add_ms(a->now.boot, REMIND_MS);
+	a->reason_told = true;
 	a->reason = reason;
 }
 

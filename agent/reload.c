@@ -60,7 +60,8 @@ take(struct reload *r, struct conf *fresh, struct doc_error *err)
 		return (false);
 	if (log_level_parse(r->conf->log_level, &level) == 0)
 		log_set_level(level);
-	log_info("reload: %u keys changed, %u need a restart", t.taken, t.left);
+	log_info("reload: %u %s changed, %u need a restart", t.taken,
+	    t.taken == 1 ? "key" : "keys", t.left);
 	return (true);
 }
 

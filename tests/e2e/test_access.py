@@ -476,7 +476,7 @@ def test_what_needs_a_restart_is_named(den):
                   'socket_mode: "0666" -> "0600"'):
         assert 'reload: %s needs a restart' % words in log, words
     assert 'reload: ttl_ms: 1000 -> 500\n' in log
-    assert '1 keys changed, 3 need a restart' in log
+    assert '1 key changed, 3 need a restart' in log
     assert agent.status()['realm'] == 'default'
     assert Client(agent.socket).ask().ttl_ms == 500
     # Flags win, now as then: worker ID 7, whatever the file says.

@@ -447,7 +447,25 @@ def test_realm_create_wants_to_know_whether_ids_were_served(lab):
 def test_realm_that_is_missing_is_78(lab):
     for words in (['show'], ['renew']):
         result = firn('realm', *words, *zk(lab, 'no-such-realm'), status=78)
-        assert 'no-such-realm' in one_line(result)
+        # with the line to type
+        assert '`firn realm create --zk %s --realm no-such-realm`' % \
+            lab.server.hosts in one_line(result)
+
+
+def test_an_agent_without_a_realm_says_how_to_make_it(lab):
+    one = lab.agent('not-made', conf=QUICK)
+    one.start()
+    line = '`firn realm create --zk %s --realm not-made`' % one.hosts
+    wait.until(lambda: line in one.log(), 30, one.log)
+    assert '--first if' in one.log()
+
+
+def test_the_log_of_a_start(lab):
+    """No refusal is told of that nobody could have met."""
+    one = lab.agent(lab.realm()).up()
+    wait.until(lambda: 'gate: starting -> serves, worker ID' in one.log(), 30,
+               one.log)
+    assert 'refuses' not in one.log()
 
 
 def test_realm_from_file_keeps_uuid_and_raises_the_generation(lab, tmp_path):
