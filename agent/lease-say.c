@@ -9,6 +9,8 @@
 #include "lease-private.h"
 #include "log.h"
 
+#define HOSTS_SHOWN 200
+
 void
 lease_say_state(
     void *arg, enum claim_state from, enum claim_state to, const char *cause)
@@ -43,7 +45,7 @@ fault_text(enum realm_fault fault)
 	case REALM_UNREAD:
 		return ("");
 	case REALM_MISSING:
-		return ("does not exist: `firn realm create` makes it");
+		return ("does not exist"); /* and more by say_missing() */
 	case REALM_GARBLED:
 		return ("its contract makes no sense");
 	case REALM_OTHER:
@@ -56,6 +58,18 @@ fault_text(enum realm_fault fault)
 		return ("does not fit the configuration");
 	}
 	return ("");
+}
+
+/* The line to type; a long list of hosts is left to the reader. */
+static void
+say_missing(const struct lease *l)
+{
+	const char *hosts = l->conf->zookeeper;
+
+	log_warnx("realm %s: %s: `firn realm create --zk %s --realm %s` makes "
+		  "it (with --first if this ID space never served)",
+	    l->conf->realm, fault_text(REALM_MISSING),
+	    strlen(hosts) < HOSTS_SHOWN ? hosts : "HOSTS", l->conf->realm);
 }
 
 /* With what is wrong in it, which its writer may change as he likes. */
@@ -84,6 +98,8 @@ say_realm(struct lease *l)
 	if (strcmp(words, l->fault_words) != 0) {
 		if (c->fault == REALM_GARBLED)
 			; /* said */
+		else if (c->fault == REALM_MISSING)
+			say_missing(l);
 		else if (words[0] != '\0')
 			log_warnx("%s", words);
 		else

@@ -186,8 +186,9 @@ fail_missing(const struct tree *t)
 	if (no_chroot)
 		return (fail_chroot(t));
 	return (cmd_fail(CMD_UNFIT, t->command,
-	    "realm %s does not exist at %s: firn realm create makes it",
-	    t->realm, t->hosts));
+	    "realm %s does not exist at %s: `firn realm create --zk %s --realm "
+	    "%s` makes it (with --first if it never served)",
+	    t->realm, t->hosts, t->hosts, t->realm));
 }
 
 int
