@@ -14,6 +14,8 @@
 
 #include "conf_key.h"
 
+#define RUN_DIR "/run/firn"
+#define VAR_DIR "/var/lib/firn"
 #define ARGUMENT_SHOWN 60 /* of a wrong argument, in an error */
 
 /* Flags that are no keys. */
@@ -179,16 +181,22 @@ conf_is_alone(const struct conf *c)
 	return (strcmp(c->worker_source, "zookeeper") != 0);
 }
 
+/* /run is gone after a boot: nothing there is the only mark that there is. */
 void
 conf_state_dir(const struct conf *c, char *buf, size_t n)
 {
+	const char *home = conf_is_alone(c) ? VAR_DIR : RUN_DIR;
+	bool is_run = strncmp(c->socket, RUN_DIR "/", sizeof(RUN_DIR)) == 0;
+
 	if (c->state_dir[0] != '\0')
 		snprintf(buf, n, "%s", c->state_dir);
-	else if (source_of(c, "socket") != CONF_DEFAULT)
-		snprintf(buf, n, "%s.state", c->socket);
+	else if (strcmp(c->socket, CONF_SOCKET_DEFAULT) == 0)
+		snprintf(buf, n, "%s", home);
+	else if (is_run)
+		snprintf(
+		    buf, n, "%s/%s.state", home, c->socket + sizeof(RUN_DIR));
 	else
-		snprintf(buf, n, "%s",
-		    conf_is_alone(c) ? "/var/lib/firn" : "/run/firn");
+		snprintf(buf, n, "%s.state", c->socket);
 }
 
 static int

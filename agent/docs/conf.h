@@ -13,6 +13,7 @@
 #include "types.h"
 
 #define CONF_PATH_DEFAULT "/etc/firn/firnd.json"
+#define CONF_SOCKET_DEFAULT "/run/firn/firn.sock"
 #define CONF_TEXT_MAX 256
 #define CONF_HOSTS_MAX 1024
 #define CONF_LIST_MAX 1024
@@ -93,7 +94,8 @@ FIRN_CHECK_RESULT int conf_merge(struct conf *c, const struct conf *fresh,
 
 /*
  * Where the state file is: state_dir, else /run/firn (with ZooKeeper) or
- * /var/lib/firn; for a socket elsewhere the socket's path and ".state".
+ * /var/lib/firn; for another socket in /run/firn its name and ".state" in
+ * there, for a socket elsewhere its path and ".state".
  */
 void conf_state_dir(const struct conf *c, char *buf, size_t n);
 

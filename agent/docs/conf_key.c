@@ -206,7 +206,7 @@ const struct conf_key conf_keys[] = {
 	{ TEXT(realm, "default", check_realm),
 	  .flag = "--realm", .argument = "NAME", .env = "FIRN_REALM",
 	  .help = "the ID space to serve" },
-	{ TEXT(socket, "/run/firn/firn.sock", check_socket),
+	{ TEXT(socket, CONF_SOCKET_DEFAULT, check_socket),
 	  .flag = "--socket", .argument = "PATH", .env = "FIRN_SOCKET",
 	  .help = "where to listen" },
 	{ TEXT(socket_mode, "0660", check_mode),

@@ -275,7 +275,21 @@ printf '{"zookeeper": "%s", "realm": "two"}\n' $ZK >/etc/firn/two.json
 check 'an instance starts' systemctl start firnd@two.service
 check 'and serves its own realm' firn next --socket /run/firn/two.sock \
     --timeout 30000
-check 'with a state of its own' within 10 [ -s /run/firn/two/state ]
+check 'with a state of its own' within 10 [ -s /run/firn/two.sock.state/state ]
 check 'beside the other' serves
+printf '{"static_worker": 9}\n' >/etc/firn/three.json
+mkdir -p /run/systemd/system/firnd@three.service.d
+printf '[Service]\nExecStart=\nExecStart=%s %s %s\n' /usr/local/sbin/firnd \
+    '--config /etc/firn/%i.json --socket /run/firn/%i.sock' --first-use \
+    >/run/systemd/system/firnd@three.service.d/first.conf
+systemctl daemon-reload
+check 'one without ZooKeeper starts' systemctl start firnd@three.service
+check 'and serves' firn next --socket /run/firn/three.sock --timeout 30000
+check 'its only mark outlives a boot' within 10 \
+    [ -s /var/lib/firn/three.sock.state/state ]
+rm -r /run/systemd/system/firnd@three.service.d
+systemctl daemon-reload
+check 'it starts from that mark' systemctl restart firnd@three.service
+check 'and serves again' firn next --socket /run/firn/three.sock --timeout 30000
 
 end

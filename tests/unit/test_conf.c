@@ -20,7 +20,7 @@
 #include "dice.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-#define ARGS_MAX 8
+#define ARGS_MAX 10
 #define ROUNDS 5000
 
 static char directory[] = "/tmp/firn-test-conf-XXXXXX";
@@ -863,6 +863,43 @@ test_limits(void **state)
 
 /* ---- what it prints ------------------------------------------------------------ */
 
+/* Without ZooKeeper the state is the only mark: not on a tmpfs. */
+static void
+test_state_dir(void **state)
+{
+	static const struct {
+		const char *arguments, *dir;
+	} cases[] = {
+		{ "", "/run/firn" },
+		{ "--static-worker 1", "/var/lib/firn" },
+		{ "--socket /run/firn/firn.sock", "/run/firn" },
+		{ "--static-worker 1 --socket /run/firn/firn.sock",
+		    "/var/lib/firn" },
+		{ "--socket /run/firn/two.sock", "/run/firn/two.sock.state" },
+		{ "--ordinal a-1 --socket /run/firn/two.sock",
+		    "/var/lib/firn/two.sock.state" },
+		{ "--static-worker 1 --socket /run/firnx/s",
+		    "/run/firnx/s.state" },
+		{ "--static-worker 1 --socket s", "s.state" },
+		{ "--static-worker 1 --socket s --state-dir /run/firn",
+		    "/run/firn" },
+	};
+	char arguments[200], dir[CONF_TEXT_MAX];
+	enum conf_action action;
+	struct doc_error err;
+	struct conf c;
+
+	(void)state;
+	write_file("{}", 2);
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		(void)snprintf(arguments, sizeof(arguments), "--config FILE %s",
+		    cases[i].arguments);
+		assert_int_equal(load(&c, arguments, &action, &err), 0);
+		conf_state_dir(&c, dir, sizeof(dir));
+		assert_string_equal(dir, cases[i].dir);
+	}
+}
+
 static void
 test_print(void **state)
 {
@@ -1056,6 +1093,7 @@ main(void)
 		cmocka_unit_test(test_merge_shows_in_part),
 		cmocka_unit_test(test_http),
 		cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_state_dir),
 		cmocka_unit_test(test_print),
 		cmocka_unit_test(test_usage_text),
 		cmocka_unit_test(test_manual),
