@@ -13,6 +13,7 @@
 #include <sysexits.h>
 
 #include "conf_key.h"
+#include "layout.h"
 
 #define RUN_DIR "/run/firn"
 #define VAR_DIR "/var/lib/firn"
@@ -199,6 +200,25 @@ conf_state_dir(const struct conf *c, char *buf, size_t n)
 		snprintf(buf, n, "%s.state", c->socket);
 }
 
+/* Without ZooKeeper the configured layout is the one that is served. */
+static int
+check_worker(const struct conf *c, struct doc_error *err)
+{
+	const char *text = c->layout[0] != '\0' ? c->layout : "firn";
+	struct firn_layout l;
+
+	if (firn_layout_preset(text, &l) != 0 &&
+	    layout_parse_bits(text, &l, NULL) != 0)
+		return (0); /* conf_set() has refused it */
+	if ((uint64_t)c->static_worker <= layout_worker_max(&l))
+		return (0);
+	doc_error_set(err,
+	    "static_worker: must be at most %" PRIu64
+	    " in this layout, not %" PRId64,
+	    layout_worker_max(&l), c->static_worker);
+	return (EX_CONFIG);
+}
+
 static int
 check_alone(const struct conf *c, struct doc_error *err)
 {
@@ -219,6 +239,8 @@ check_alone(const struct conf *c, struct doc_error *err)
 		    err, "--first-use: is for --static-worker and --ordinal");
 		return (EX_CONFIG);
 	}
+	if (strcmp(c->worker_source, "static") == 0)
+		return (check_worker(c, err));
 	return (0);
 }
 

@@ -863,6 +863,24 @@ test_limits(void **state)
 
 /* ---- what it prints ------------------------------------------------------------ */
 
+static void
+test_worker_and_layout(void **state)
+{
+	struct doc_error err;
+	struct conf c;
+
+	(void)state;
+	assert_int_equal(load_text(&c, "{\"static_worker\": 1023}", &err), 0);
+	assert_int_equal(load_text(&c, "{\"static_worker\": 1024}", &err), 78);
+	assert_string_equal(err.text,
+	    "static_worker: must be at most 1023 in this layout, not 1024");
+	assert_int_equal(load_text(&c,
+			     "{\"static_worker\": 16, "
+			     "\"layout\": \"41/4/12\"}",
+			     &err),
+	    78);
+}
+
 /* Without ZooKeeper the state is the only mark: not on a tmpfs. */
 static void
 test_state_dir(void **state)
@@ -1093,6 +1111,7 @@ main(void)
 		cmocka_unit_test(test_merge_shows_in_part),
 		cmocka_unit_test(test_http),
 		cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_worker_and_layout),
 		cmocka_unit_test(test_state_dir),
 		cmocka_unit_test(test_print),
 		cmocka_unit_test(test_usage_text),
