@@ -39,6 +39,8 @@ check_hosts(const char *text)
 static const char *
 check_realm(const char *text)
 {
+	if (strcmp(text, ".") == 0 || strcmp(text, "..") == 0)
+		return ("must be a name");
 	if (!realm_name_valid(text))
 		return ("must be 1 to 63 of A-Z a-z 0-9 . _ -");
 	return (NULL);

@@ -374,8 +374,7 @@ static const struct file_case file_cases[] = {
 	    "not \"\"",
 	    "empty" },
 	{ "{\"realm\": \"..\"}",
-	    "line 1, column 2: realm: must be 1 to 63 of A-Z a-z 0-9 . _ -, "
-	    "not \"..\"",
+	    "line 1, column 2: realm: must be a name, not \"..\"",
 	    "the parent" },
 	{ "{\"renew_ms\": \"3000\"}",
 	    "line 1, column 2: renew_ms: must be a whole number from 100 to "
