@@ -59,6 +59,20 @@ process_open(void)
 	}
 }
 
+/* At a start the listener does it, with the same status. */
+static void
+check_group(const struct conf *conf)
+{
+	char fault[CONF_IDS_ERROR_MAX];
+	struct conf_ids ids;
+
+	if (conf->socket_group[0] == '\0' ||
+	    conf_ids_parse(conf->socket_group, true, &ids, fault))
+		return;
+	fprintf(stderr, "firnd: socket_group: %s\n", fault);
+	exit(EXIT_CONFIG);
+}
+
 /* Returns only if the agent is to run. */
 static void
 conf_open(struct conf *conf, int argc, char **argv)
@@ -89,6 +103,7 @@ conf_open(struct conf *conf, int argc, char **argv)
 		log_open(level);
 		return;
 	case CONF_CHECK:
+		check_group(conf);
 		conf_print(conf, stdout);
 		break;
 	case CONF_VERSION:

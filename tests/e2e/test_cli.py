@@ -577,6 +577,17 @@ def test_a_configuration_that_is_wrong_is_78(tmp_path, text, words):
         assert len(result.err.strip().splitlines()) == 1, result
 
 
+def test_a_check_finds_what_cannot_start(tmp_path):
+    path = tmp_path / 'conf.json'
+    for text, words in (('{"socket_group": "no-such-group"}', 'no-such-group'),
+                        ('{"static_worker": 1024}', 'at most 1023')):
+        path.write_text(text)
+        assert words in one_line(firnd('--config', path, '--check-config',
+                                       status=78))
+    path.write_text('{"socket_group": "0", "static_worker": 1023}')
+    firnd('--config', path, '--check-config')
+
+
 def test_a_configuration_that_is_missing_is_78(tmp_path):
     path = tmp_path / 'none.json'
     assert str(path) in firnd('--config', path, status=78, seconds=10).err
