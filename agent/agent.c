@@ -23,6 +23,7 @@
 #include "answer.h"
 #include "clients.h"
 #include "firn-wire.h"
+#include "herald.h"
 #include "lease.h"
 #include "listener.h"
 #include "log.h"
@@ -59,6 +60,7 @@ struct agent {
 	enum clock_verdict noted; /* the same; the lease observes it, too */
 	struct tell tell;
 	struct alert alert;
+	struct herald herald;
 	bool config_good; /* when it was last read */
 	int64_t config_ms, start_ms; /* Unix time: last read and good, start */
 
@@ -270,6 +272,7 @@ on_look(evutil_socket_t fd, short what, void *arg)
 	clients_look(a->clients);
 	tell_state(&a->tell, &v);
 	alert_judge(&a->alert, &v);
+	herald_look(&a->herald, &a->alert.alarms, &v);
 	if (a->draining)
 		return;
 	note_reason(a);
@@ -395,7 +398,7 @@ agent_open(struct event_base *base, struct conf *conf,
 	alert_init(&a->alert, a->now.boot);
 	a->config_good = true;
 	a->config_ms = a->start_ms = wall_ms(a->now.wall);
-	if (!open_events(a)) {
+	if (!open_events(a) || !herald_open(&a->herald, base, conf)) {
 		agent_close(a);
 		return (NULL);
 	}
@@ -479,6 +482,7 @@ agent_run(struct agent *a, struct lease *lease, struct web *web)
 		on_web_fleet, on_web_page, a };
 
 	a->lease = lease;
+	lease_on_alert(lease, herald_fleet, &a->herald);
 	a->status = 1; /* unless a drain says otherwise */
 	a->clients = clients_open(
 	    &(struct clients_host){ a->base, a->conf, a->listener, lease,
@@ -509,6 +513,7 @@ agent_close(struct agent *a)
 	if (a == NULL)
 		return;
 	clients_close(a->clients);
+	herald_close(&a->herald);
 	free_event(a->look);
 	free_event(a->drained);
 	free_event(a->sigterm);

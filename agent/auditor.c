@@ -55,6 +55,8 @@ struct auditor {
 	int64_t swept_ms;
 	mono_t started, now;
 	struct auditor_figures figures;
+	auditor_alert_fn *on_alert; /* or NULL */
+	void *on_alert_arg;
 };
 
 struct auditor *
@@ -90,6 +92,13 @@ auditor_close(struct auditor *a)
 	free(a->spare);
 	free(a->text);
 	free(a);
+}
+
+void
+auditor_on_alert(struct auditor *a, auditor_alert_fn *fn, void *arg)
+{
+	a->on_alert = fn;
+	a->on_alert_arg = arg;
 }
 
 void
@@ -160,7 +169,7 @@ set_due(struct auditor *a)
 /* ---- alerts ------------------------------------------------------------------ */
 
 static void
-say_alert(const struct audit_alert *x, bool raised)
+say_alert(const struct auditor *a, const struct audit_alert *x, bool raised)
 {
 	char words[SUMMARY_WORDS_MAX];
 
@@ -171,11 +180,14 @@ say_alert(const struct audit_alert *x, bool raised)
 	else
 		log_info("alert %s cleared: was: %s", audit_kind_name(x->kind),
 		    words);
+	if (a->on_alert != NULL)
+		a->on_alert(a->on_alert_arg, x, raised);
 }
 
 /* Raised once, cleared once: by who wrote the summary where it changed. */
 static void
-say_alerts(const struct audit *before, const struct audit *now)
+say_alerts(const struct auditor *a, const struct audit *before,
+    const struct audit *now)
 {
 	for (size_t i = 0; i < now->nalerts; i++) {
 		const struct audit_alert *x = &now->alerts[i];
@@ -183,13 +195,13 @@ say_alerts(const struct audit *before, const struct audit *now)
 		    audit_find(before, x->kind, x->worker);
 
 		if (stood == NULL || (x->critical && !stood->critical))
-			say_alert(x, true);
+			say_alert(a, x, true);
 	}
 	for (size_t i = 0; before != NULL && i < before->nalerts; i++) {
 		const struct audit_alert *x = &before->alerts[i];
 
 		if (audit_find(now, x->kind, x->worker) == NULL)
-			say_alert(x, false);
+			say_alert(a, x, false);
 	}
 }
 
@@ -248,7 +260,7 @@ swap(struct audit **a, struct audit **b)
 static void
 became(struct auditor *a)
 {
-	say_alerts(standing(a), a->next);
+	say_alerts(a, standing(a), a->next);
 	swap(&a->stands, &a->next);
 	a->has_summary = true;
 	a->other_realm = false;

@@ -34,6 +34,12 @@ struct auditor_where {
 struct auditor *auditor_open(const struct conf *conf);
 void auditor_close(struct auditor *a);
 
+/* Whoever else is told of the alerts that this agent's summaries raise and
+ * clear; nobody if it was never called. */
+typedef void auditor_alert_fn(
+    void *arg, const struct audit_alert *x, bool raised);
+void auditor_on_alert(struct auditor *a, auditor_alert_fn *fn, void *arg);
+
 /* An own write came back: the node is to be read. */
 void auditor_poke(struct auditor *a);
 

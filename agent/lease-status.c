@@ -72,6 +72,13 @@ lease_auditor(const struct lease *l)
 	return (l->auditor);
 }
 
+void
+lease_on_alert(struct lease *l, auditor_alert_fn *fn, void *arg)
+{
+	if (l->auditor != NULL)
+		auditor_on_alert(l->auditor, fn, arg);
+}
+
 bool
 lease_is_alone(const struct lease *l)
 {

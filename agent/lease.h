@@ -101,6 +101,9 @@ void lease_figures(const struct lease *l, const struct instant *now,
 /* The fleet as its auditor sees it. */
 const struct auditor *lease_auditor(const struct lease *l);
 
+/* Who is told of the fleet's alerts, see auditor_on_alert(). */
+void lease_on_alert(struct lease *l, auditor_alert_fn *fn, void *arg);
+
 /* Fills in what the lease knows; the agent adds the rest. */
 void lease_status(
     const struct lease *l, const struct instant *now, struct status_doc *out);

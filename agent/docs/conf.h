@@ -17,6 +17,8 @@
 #define CONF_TEXT_MAX 256
 #define CONF_HOSTS_MAX 1024
 #define CONF_LIST_MAX 1024
+#define CONF_COMMAND_MAX 512
+#define CONF_COMMAND_WORDS 16
 #define CONF_SHOWN_MAX 80 /* of a value, in a line of the log */
 
 struct conf {
@@ -48,6 +50,7 @@ struct conf {
 	int64_t max_ids_per_second; /* for each uid; 0: no limit */
 	int64_t drain_ms; /* longest drain at SIGTERM; 2000 */
 	char alert_unsynced[4]; /* alert clock_unsynced; "off" */
+	char alert_command[CONF_COMMAND_MAX]; /* words, "": none */
 	int64_t audit_ms; /* period of the fleet's audit; 10000 */
 	char worker_source[12]; /* "zookeeper", "static", "ordinal" */
 	int64_t static_worker; /* --static-worker; -1: none */

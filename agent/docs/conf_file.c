@@ -68,15 +68,18 @@ find_key(const char *name)
 	return (NULL);
 }
 
-/* One entry of a list, after a comma; false: it is none, or has no room. */
+/* One entry of a list and what parts it; false: it is none, or has no room. */
 static bool
-put_entry(const cJSON *item, char *buf, size_t size)
+put_entry(const cJSON *item, const struct conf_key *k, char *buf, size_t size)
 {
 	size_t used = strlen(buf);
-	const char *comma = used > 0 ? "," : "";
+	const char *comma = used == 0 ? "" : k->words ? " " : ",";
 	int64_t v;
 	int n;
 
+	if (k->words && cJSON_IsString(item) &&
+	    strchr(item->valuestring, ' ') != NULL)
+		return (false); /* it would be two */
 	if (json_exact(item, &v))
 		n = snprintf(buf + used, size - used, "%s%" PRId64, comma, v);
 	else if (cJSON_IsString(item) && item->valuestring[0] != '\0')
@@ -88,11 +91,11 @@ put_entry(const cJSON *item, char *buf, size_t size)
 }
 
 static const char *
-list_text(const cJSON *list, char *buf, size_t size)
+list_text(const cJSON *list, const struct conf_key *k, char *buf, size_t size)
 {
 	buf[0] = '\0';
 	for (const cJSON *i = list->child; i != NULL; i = i->next)
-		if (!put_entry(i, buf, size))
+		if (!put_entry(i, k, buf, size))
 			return (NULL);
 	return (buf);
 }
@@ -108,9 +111,9 @@ value_text(const cJSON *item, const struct conf_key *k, char *buf, size_t size)
 
 	if (k->size > 0 && cJSON_IsString(item))
 		return (item->valuestring);
-	if (k->list)
+	if (k->list || k->words)
 		return (
-		    cJSON_IsArray(item) ? list_text(item, buf, size) : NULL);
+		    cJSON_IsArray(item) ? list_text(item, k, buf, size) : NULL);
 	if (k->size > 0 && strcmp(k->name, "epoch") != 0)
 		return (NULL);
 	if (!json_exact(item, &v))
@@ -127,6 +130,10 @@ say_type(const struct conf_key *k, const char *what, struct doc_error *err)
 		    "%s: must be a list of numbers and names, at most %zu "
 		    "bytes in all",
 		    what, k->size - 1);
+	else if (k->words)
+		doc_error_set(err,
+		    "%s: must be a string, or a list of words without blanks",
+		    what);
 	else if (k->size > 0)
 		doc_error_set(err, "%s: must be a string", what);
 	else

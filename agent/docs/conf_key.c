@@ -184,6 +184,23 @@ check_switch(const char *text)
 	return (is_one_of(text, choices) ? NULL : "must be on or off");
 }
 
+/* No shell: words are what stands between blanks, nothing is quoted. */
+static const char *
+check_command(const char *text)
+{
+	size_t words = 0;
+
+	for (const char *at = text; *at != '\0';) {
+		at += strspn(at, " ");
+		words += *at != '\0';
+		at += strcspn(at, " ");
+	}
+	if (text[0] != '\0' && (text[0] != '/' || words > CONF_COMMAND_WORDS))
+		return ("must be the absolute path of a program and at most "
+			"15 arguments");
+	return (NULL);
+}
+
 static const char *
 check_any(const char *text)
 {
@@ -265,6 +282,8 @@ const struct conf_key conf_keys[] = {
 	  .help = "longest drain at SIGTERM" },
 	{ TEXT(alert_unsynced, "off", check_switch), .reload = true,
 	  .help = "on: alert clock_unsynced, if nobody sets the clock" },
+	{ TEXT(alert_command, "", check_command), .words = true,
+	  .help = "program that is told of alerts, JSON on its standard input" },
 	{ NUMBER(audit_ms, "10000", "ms", 1000, 600000),
 	  .help = "period of the audit of the fleet" },
 	{ TEXT(worker_source, "zookeeper", check_worker_source),

@@ -21,6 +21,7 @@ struct conf_key {
 	/* NULL for a good text, else what it must be ("must be ...") */
 	const char *(*check)(const char *text);
 	bool list; /* of IDs and names: a JSON list will do, too */
+	bool words; /* apart by blanks: the same */
 	bool reload; /* SIGHUP takes a change in; else it needs a restart */
 	const char *help;
 };

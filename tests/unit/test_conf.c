@@ -483,6 +483,24 @@ static const struct file_case file_cases[] = {
 	    "line 1, column 1: ttl_ms: must be a whole number from 1 to 60000 "
 	    "ms, not 0",
 	    "a key in other letters has the start for its place" },
+	{ "{\"alert_command\": []}", NULL, "no command" },
+	{ "{\"alert_command\": [\"/a\", \"b,c\", \"d\"]}", NULL, "a command" },
+	{ "{\"alert_command\": \"/a  b c \"}", NULL, "as text" },
+	{ "{\"alert_command\": [\"/a b\", \"c\"]}",
+	    "line 1, column 2: alert_command: must be a string, or a list of "
+	    "words without blanks",
+	    "a word with a blank" },
+	{ "{\"alert_command\": \"page\"}",
+	    "line 1, column 2: alert_command: must be the absolute path of a "
+	    "program and at most 15 arguments, not \"page\"",
+	    "no path" },
+	{ "{\"alert_command\": \"/a 1 2 3 4 5 6 7 8 9 a b c d e f\"}", NULL,
+	    "15 arguments" },
+	{ "{\"alert_command\": \"/a 1 2 3 4 5 6 7 8 9 a b c d e f g\"}",
+	    "line 1, column 2: alert_command: must be the absolute path of a "
+	    "program and at most 15 arguments, not "
+	    "\"/a 1 2 3 4 5 6 7 8 9 a b c d e f g\"",
+	    "16 arguments" },
 	{ "{\"allow_uids\": []}", NULL, "nobody in particular" },
 	{ "{\"allow_uids\": [1000, \"root\", 0], \"allow_gids\": \"root, 7\"}",
 	    NULL, "numbers and names, as a list and as text" },
@@ -845,7 +863,7 @@ static void
 test_limits(void **state)
 {
 	(void)state;
-	assert_int_equal(conf_nkeys, 33);
+	assert_int_equal(conf_nkeys, 34);
 	for (size_t i = 0; i < conf_nkeys; i++) {
 		const struct conf_key *k = &conf_keys[i];
 

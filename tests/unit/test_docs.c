@@ -19,6 +19,7 @@
 #include "fleet.h"
 #include "layout.h"
 #include "mark.h"
+#include "notice.h"
 #include "realm.h"
 #include "status.h"
 
@@ -1031,6 +1032,52 @@ test_damage(void **state)
 	}
 }
 
+/* What alert_command reads: 64 bits as text, null for what is not known. */
+static void
+test_notice(void **state)
+{
+	struct notice x = {
+		.kind = "agent_stale",
+		.severity = "warning",
+		.raised = true,
+		.realm = "r",
+		.host = "h",
+		.worker = UINT64_MAX - 1,
+		.since_ms = INT64_MAX,
+		.has_value = true,
+		.value = INT64_MIN,
+		.text = "two\nlines, \"quoted\"",
+	};
+	char buf[NOTICE_DOC_MAX], host[256], text[2 * NOTICE_TEXT_MAX];
+
+	(void)state;
+	assert_true(notice_format(&x, buf, sizeof(buf)) > 0);
+	assert_string_equal(buf,
+	    "{\"kind\":\"agent_stale\",\"severity\":\"warning\","
+	    "\"state\":\"raised\",\"realm\":\"r\",\"host\":\"h\","
+	    "\"worker\":\"18446744073709551614\","
+	    "\"since\":\"9223372036854775807\","
+	    "\"figures\":{\"value\":\"-9223372036854775808\","
+	    "\"limit\":null},\"text\":\"two?lines, \\\"quoted\\\"\","
+	    "\"runbook\":\"contrib/RUNBOOK.md#agent_stale\"}\n");
+
+	memset(host, '"', sizeof(host) - 1);
+	host[sizeof(host) - 1] = '\0';
+	memset(text, '"', sizeof(text) - 1);
+	text[sizeof(text) - 1] = '\0';
+	x.host = host;
+	x.text = text; /* it is cut */
+	assert_true(notice_format(&x, buf, sizeof(buf)) > 0);
+	assert_int_equal(notice_format(&x, buf, 300), -1);
+	x.raised = false;
+	x.host = "";
+	x.worker = NO_WORKER;
+	assert_true(notice_format(&x, buf, sizeof(buf)) > 0);
+	assert_non_null(
+	    strstr(buf, "\"state\":\"cleared\",\"realm\":\"r\",\"host\":null,"
+			"\"worker\":null,"));
+}
+
 int
 main(void)
 {
@@ -1051,6 +1098,7 @@ main(void)
 		cmocka_unit_test(test_foreign),
 		cmocka_unit_test(test_fleet_full),
 		cmocka_unit_test(test_damage),
+		cmocka_unit_test(test_notice),
 	};
 
 	return (cmocka_run_group_tests(tests, NULL, NULL));
