@@ -51,10 +51,11 @@ def test_every_way_to_take_ids(lab):
     """One by one, many at once, without blocking: on one agent, together."""
     realm = lab.realm()
     agent = lab.agent(realm).up()
-    loads = [lab.load(agent, mode='next', threads=2, count=50000),
-             lab.load(agent, mode='many', threads=2, count=50000, batch=777),
-             lab.load(agent, mode='many', count=100000, batch=50000),
-             lab.load(agent, mode='try', threads=2, count=5000)]
+    loads = [lab.load(agent, timeout=20000, **kind) for kind in (
+        dict(mode='next', threads=2, count=50000),
+        dict(mode='many', threads=2, count=50000, batch=777),
+        dict(mode='many', count=100000, batch=50000),
+        dict(mode='try', threads=2, count=5000))]
     for load in loads:
         result = load.finish()
         assert result['failed'] == 0, result
