@@ -23,6 +23,8 @@ class Load:
         self.prefix = '%s/%s' % (directory, name)
         self.socket = socket
         argv = [program('idload'), '--socket', socket, '--out', self.prefix]
+        # a caller's patience, unless the test is about it
+        options.setdefault('timeout', 10000)
         for key, value in options.items():
             argv += ['--' + key, str(value)]
         self.process = Process(argv, self.prefix + '.log', env=clean_env(),
