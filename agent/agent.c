@@ -38,7 +38,15 @@
 
 #define REMIND_MS 60000 /* a line while it refuses */
 #define FIRST_REMIND_MS 10000
-#define LOOK_MS 1000 /* slow peers, the clock, the lease while all is quiet */
+/*
+ * Slow peers, the clock, the lease while all is quiet.  Besides this one each
+ * second, an agent that nobody asks is woken once a renew_ms by its lease's
+ * timer and by the replies of a write and a read, and the auditor by one more
+ * timer and the replies of its sweep, once an audit_ms.  ZooKeeper's two
+ * threads wake for these same operations, and for a ping where there are none
+ * within a third of the session.  tests/e2e/test_idle.py counts.
+ */
+#define LOOK_MS 1000
 #define EXIT_CONFIG 78
 #define OTHER_DESCRIPTORS 64 /* of ZooKeeper, the loop, logs */
 

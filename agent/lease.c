@@ -23,6 +23,9 @@
 #endif
 
 #define SCRATCH_WORDS (WORKERS_MAX / 64)
+/* The loop's clock lags by a tick of the kernel's (10 ms at most): a longer
+ * wait is made longer by that, else it ends early and is begun again. */
+#define TIMER_SLACK_US 10000
 
 static void on_judged(void *arg);
 
@@ -43,6 +46,23 @@ refresh_status(struct lease *l, const struct instant *now)
 	    reason == GATE_ALLOW ? "" : gate_reason_name(reason));
 }
 
+/* Lately: over a second at least, as a rule from one renewal to the next. */
+static void
+refresh_rate(struct lease *l, const struct instant *now)
+{
+	uint64_t issued = l->serve->gen.issued;
+	int64_t ms = mono_diff_ms(now->boot, l->rate_at);
+
+	if (ms < 1000)
+		return;
+	l->status.has_rate = l->rate_at.ns != 0 && issued >= l->rate_issued;
+	if (l->status.has_rate)
+		l->status.ids_per_s =
+		    (int64_t)((issued - l->rate_issued) * 1000 / (uint64_t)ms);
+	l->rate_issued = issued;
+	l->rate_at = now->boot;
+}
+
 static bool
 may_audit(const struct lease *l)
 {
@@ -59,14 +79,21 @@ arm_timer(struct lease *l, const struct instant *now)
 	mono_t when = claim_wake(&l->claim);
 	mono_t judging = judge_wake(l->judge);
 	mono_t auditing = auditor_wake(l->auditor);
+	mono_t rolling = roll_wake(l->roll);
 	struct timeval tv;
 	int64_t us;
 
-	if (l->claim.connected && judging.ns < when.ns)
+	/* While the summary is read the judge waits for that, and no timer. */
+	if (l->claim.connected && !auditor_reading(l->auditor) &&
+	    judging.ns < when.ns)
 		when = judging;
 	if (may_audit(l) && auditing.ns < when.ns)
 		when = auditing;
+	if (may_audit(l) && rolling.ns < when.ns)
+		when = rolling;
 	us = (when.ns - now->boot.ns) / 1000 + 1;
+	if (us > TIMER_SLACK_US * 10)
+		us += TIMER_SLACK_US;
 
 	if (when.ns == MONO_NEVER.ns) {
 		(void)event_del(l->timer);
@@ -147,6 +174,7 @@ run_auditor(
 	if (auditor_saw_other_realm(l->auditor))
 		claim_watch_fired(&l->claim, lease_time(l, now));
 	auditor_run(l->auditor, now->boot, &where);
+	roll_run(l->roll, now->boot, &where);
 }
 
 /* Reads the peers, once there is a claim of one's own among theirs. */
@@ -179,6 +207,7 @@ lease_run(struct lease *l, const struct instant *now)
 			break;
 		lease_update(l, now); /* the facts as they are now */
 		refresh_status(l, now);
+		refresh_rate(l, now);
 		lease_carry_out(l, now, &op);
 	}
 #ifdef FIRN_TESTING
@@ -370,7 +399,8 @@ open_parts(struct lease *l)
 	describe_self(l);
 	l->judge = judge_open(l->conf, l->clk, l->status.boot_id, on_judged, l);
 	l->auditor = auditor_open(l->conf);
-	return (l->auditor != NULL && l->scratch != NULL && l->timer != NULL &&
+	l->roll = roll_open(l->conf);
+	return (l->auditor != NULL && l->roll != NULL && l->scratch != NULL && l->timer != NULL &&
 		l->stop_timer != NULL && l->judge != NULL);
 }
 
@@ -618,6 +648,7 @@ lease_close(struct lease *l)
 	sweep_cancel(l->sweep);
 	judge_close(l->judge);
 	auditor_close(l->auditor);
+	roll_close(l->roll);
 	if (l->zk != NULL)
 		zk_close(l->zk);
 	if (l->timer != NULL)

@@ -345,7 +345,8 @@ next_wake(const struct zk *z)
 	return (MONO_NEVER);
 }
 
-/* Makes sure that the timer fires by then; early is fine. */
+/* Makes sure that the timer fires by then; early is fine, and without need it
+ * does not: an idle agent sleeps. */
 void
 session_rearm(struct zk *z)
 {
@@ -353,6 +354,9 @@ session_rearm(struct zk *z)
 	struct timeval tv;
 	int64_t wait_us;
 
+	if (when.ns == MONO_NEVER.ns && z->armed.ns != MONO_NEVER.ns &&
+	    event_del(z->timer) == 0)
+		z->armed = MONO_NEVER;
 	if (when.ns >= z->armed.ns)
 		return;
 	now = now_boot();
