@@ -22,6 +22,7 @@
 #include "alert.h"
 #include "answer.h"
 #include "clients.h"
+#include "firn-spin.h"
 #include "firn-wire.h"
 #include "herald.h"
 #include "lease.h"
@@ -48,6 +49,7 @@
  */
 #define LOOK_MS 1000
 #define EXIT_CONFIG 78
+#define US_PER_MS 1000
 #define OTHER_DESCRIPTORS 64 /* of ZooKeeper, the loop, logs */
 
 struct agent {
@@ -75,6 +77,7 @@ struct agent {
 	struct event *look, *drained; /* timers */
 	struct event *sigterm, *sigint, *sighup;
 	bool draining, stopping;
+	struct spin spin;
 	int status;
 };
 
@@ -146,10 +149,16 @@ wake(struct agent *a)
 	a->serve.gate.draining = a->draining;
 }
 
+/* For a request: as above, but what one ms does not change is left alone. */
 static void
 on_wake(void *arg)
 {
-	wake(arg);
+	struct agent *a = arg;
+
+	sysclock_read(&a->now);
+	observe_clock(a);
+	lease_refresh(a->lease, &a->now);
+	a->serve.gate.draining = a->draining;
 }
 
 /* ---- stop --------------------------------------------------------------------- */
@@ -471,23 +480,124 @@ on_web_fleet(void *arg, char *buf, size_t n)
 	return (fleet == NULL ? 0 : summary_format(fleet, buf, n));
 }
 
-static int
-on_web_page(void *arg, char *buf, size_t n)
+/* The fleet as rows: all of them if they are known, else the worst. */
+static struct row *
+make_rows(struct agent *a, const struct auditor_figures *f, struct page_view *v)
 {
-	struct agent *a = arg;
+	struct roll_view roll;
+	struct row *rows;
+
+	lease_roll(a->lease, &a->now, &roll);
+	v->whole = roll.members != NULL;
+	v->rows_age_ms = roll.age_ms;
+	v->nrows = v->whole ? roll.n : 0;
+	v->all = v->whole ? roll.all : 0;
+	if (!v->whole && f->summary != NULL) {
+		v->nrows = f->summary->nworst;
+		v->all = (size_t)f->summary->agents;
+	}
+	rows = calloc(v->nrows + 1, sizeof(*rows));
+	if (rows == NULL)
+		v->nrows = 0;
+	for (size_t i = 0; i < v->nrows && v->whole; i++)
+		row_of_member(
+		    &rows[i], &roll.members[i], roll.now_ms, &v->limits);
+	for (size_t i = 0; i < v->nrows && !v->whole; i++)
+		row_of_worst(
+		    &rows[i], &f->summary->worst[i], f->age_ms, &v->limits);
+	rows_sort(rows, v->nrows);
+	v->rows = rows;
+	return (rows);
+}
+
+/* The page with a nonce, its figures without. */
+static int
+format_page(struct agent *a, const char *nonce, char *buf, size_t n)
+{
+	const struct conf *c = a->conf;
 	struct auditor_figures f;
 	struct status_doc d;
+	struct page_view v = { .status = &d,
+		.limits = { .warn_us = c->skew_warn_ms * US_PER_MS,
+		    .stale_ms = c->session_ms / 2 * 3 + c->renew_ms } };
+	struct row *rows;
+	int length;
 
 	on_web_status(a, &d);
 	auditor_figures(lease_auditor(a->lease), a->now.boot, &f);
-	return (page_format(&d, f.summary, f.age_ms, buf, n));
+	v.fleet = f.summary;
+	v.fleet_age_ms = f.age_ms;
+	rows = make_rows(a, &f, &v);
+	length = nonce != NULL ? page_format(&v, nonce, buf, n)
+			       : page_data_format(&v, buf, n);
+	free(rows);
+	return (length);
+}
+
+static int
+on_web_agents(void *arg, char *buf, size_t n)
+{
+	return (format_page(arg, NULL, buf, n));
+}
+
+static int
+on_web_page(void *arg, const char *nonce, char *buf, size_t n)
+{
+	return (format_page(arg, nonce, buf, n));
+}
+
+/*
+ * After a request the next is looked for at once, for as long as that brings
+ * any (firn-spin.h).  True: the loop has ended.
+ */
+static bool
+linger(struct agent *a)
+{
+	int64_t until_ns = a->now.boot.ns + SPIN_NS;
+	uint64_t served = clients_served(a->clients);
+	struct instant now;
+
+	do {
+		if (event_base_loop(a->base, EVLOOP_NONBLOCK) != 0 ||
+		    event_base_got_break(a->base))
+			return (true);
+		if (clients_served(a->clients) != served) {
+			served = clients_served(a->clients);
+			spin_ended(&a->spin, true);
+			if (!spin_begins(&a->spin))
+				return (false);
+			until_ns = a->now.boot.ns + SPIN_NS;
+		}
+		sysclock_read(&now);
+	} while (now.boot.ns < until_ns);
+	spin_ended(&a->spin, false);
+	return (false);
+}
+
+static void
+loop(struct agent *a)
+{
+	uint64_t served = 0;
+	int rc;
+
+	for (;;) {
+		rc = event_base_loop(a->base, EVLOOP_ONCE);
+		if (rc == -1)
+			log_error("the event loop failed");
+		if (rc != 0 || event_base_got_break(a->base))
+			return;
+		if (clients_served(a->clients) != served &&
+		    spin_begins(&a->spin) && linger(a))
+			return;
+		served = clients_served(a->clients);
+	}
 }
 
 int
 agent_run(struct agent *a, struct lease *lease, struct web *web)
 {
 	const struct web_host host = { on_web_status, on_web_metrics,
-		on_web_fleet, on_web_page, a };
+		on_web_fleet, on_web_agents, on_web_page, a };
 
 	a->lease = lease;
 	lease_on_alert(lease, herald_fleet, &a->herald);
@@ -503,8 +613,7 @@ agent_run(struct agent *a, struct lease *lease, struct web *web)
 	    listener_path(a->listener), a->conf->realm);
 	notify_ready(a->notify);
 	event_active(a->look, EV_TIMEOUT, 0); /* the first thing in the loop */
-	if (event_base_dispatch(a->base) == -1)
-		log_error("the event loop failed");
+	loop(a);
 	return (a->status);
 }
 

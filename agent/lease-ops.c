@@ -387,7 +387,8 @@ lease_on_reply(
 	if (l->sweep != NULL && sweep_reply(l->sweep, ev))
 		return;
 	if (judge_reply(l->judge, ev, now->boot) ||
-	    auditor_reply(l->auditor, ev, now->boot))
+	    auditor_reply(l->auditor, ev, now->boot) ||
+	    roll_reply(l->roll, ev, now->boot))
 		return;
 	for (size_t i = 0; i < LEASE_LANES; i++) {
 		struct claim_op op = l->pending[i].op;
@@ -408,5 +409,6 @@ lease_drop_pending(struct lease *l)
 	lease_count_dropped(l);
 	judge_disconnected(l->judge);
 	auditor_disconnected(l->auditor);
+	roll_disconnected(l->roll);
 	memset(l->pending, 0, sizeof(l->pending));
 }

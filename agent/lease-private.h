@@ -9,6 +9,7 @@
 #include "foreign.h"
 #include "judge.h"
 #include "lease.h"
+#include "roll.h"
 #include "sweep.h"
 #include "sysclock.h"
 #include "zk.h"
@@ -22,6 +23,12 @@ struct pending {
 	struct claim_op op;
 };
 
+/* When the gate's facts were last written. */
+struct lease_moment {
+	int64_t boot_ms, own_ms;
+	enum clock_verdict verdict;
+};
+
 struct lease {
 	struct event_base *base;
 	const struct conf *conf;
@@ -32,8 +39,10 @@ struct lease {
 	struct alone alone;
 	struct judge *judge;
 	struct auditor *auditor;
+	struct roll *roll;
 	struct sysclock_kernel kernel; /* of kernel_at */
 	mono_t kernel_at;
+	struct lease_moment updated;
 	bool ended; /* issuing has ended, the file has its last word */
 	struct zk *zk;
 	struct event *timer;
@@ -45,6 +54,8 @@ struct lease {
 	bool realm_told; /* serve has been initialised */
 	struct contract seen; /* last contract read, good or not */
 	struct agent_status status;
+	uint64_t rate_issued; /* as of rate_at, for status.ids_per_s */
+	mono_t rate_at;
 	char fault_words[DOC_ERROR_MAX + 40]; /* "" while the realm is good */
 	struct doc_error garbled; /* what is wrong with the contract */
 	bool realm_large; /* too large to be read again and again */

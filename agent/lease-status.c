@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <event2/event.h>
+
 #include "layout.h"
 #include "lease-private.h"
 
@@ -70,6 +72,17 @@ const struct auditor *
 lease_auditor(const struct lease *l)
 {
 	return (l->auditor);
+}
+
+void
+lease_roll(
+    const struct lease *l, const struct instant *now, struct roll_view *out)
+{
+	roll_ask(l->roll, now->boot);
+	roll_view(l->roll, now->boot, out);
+	/* It has a look at once whether there is something to read. */
+	if (!l->is_alone && l->stopped == NULL && !l->ended)
+		event_active(l->timer, EV_TIMEOUT, 0);
 }
 
 void

@@ -400,8 +400,8 @@ open_parts(struct lease *l)
 	l->judge = judge_open(l->conf, l->clk, l->status.boot_id, on_judged, l);
 	l->auditor = auditor_open(l->conf);
 	l->roll = roll_open(l->conf);
-	return (l->auditor != NULL && l->roll != NULL && l->scratch != NULL && l->timer != NULL &&
-		l->stop_timer != NULL && l->judge != NULL);
+	return (l->auditor != NULL && l->roll != NULL && l->scratch != NULL &&
+		l->timer != NULL && l->stop_timer != NULL && l->judge != NULL);
 }
 
 static bool
@@ -562,6 +562,17 @@ ask_kernel(struct lease *l, const struct instant *now)
 	sysclock_kernel(&l->kernel);
 }
 
+/* All of the time that the gate's facts depend on: none is finer than a ms. */
+static struct lease_moment
+moment_of(const struct lease *l, const struct instant *now)
+{
+	return ((struct lease_moment){
+	    .boot_ms = now->boot.ns / NS_PER_MS,
+	    .own_ms = wall_ms(clock_now(l->clk, now)),
+	    .verdict = l->clk->verdict,
+	});
+}
+
 void
 lease_update(struct lease *l, const struct instant *now)
 {
@@ -569,6 +580,7 @@ lease_update(struct lease *l, const struct instant *now)
 	const struct window *w;
 	struct claim_now t;
 
+	l->updated = moment_of(l, now);
 	ask_kernel(l, now);
 	if (l->is_alone) {
 		update_alone(l, now);
@@ -592,6 +604,16 @@ lease_update(struct lease *l, const struct instant *now)
 		update_file(l, now, w);
 	if (judge_waits(l->judge)) /* not before the clock was judged */
 		gate->window = gate->had_window = false;
+}
+
+void
+lease_refresh(struct lease *l, const struct instant *now)
+{
+	struct lease_moment m = moment_of(l, now);
+
+	if (m.boot_ms != l->updated.boot_ms || m.own_ms != l->updated.own_ms ||
+	    m.verdict != l->updated.verdict)
+		lease_update(l, now);
 }
 
 static void

@@ -11,6 +11,7 @@
 #include "conf.h"
 #include "exposition.h"
 #include "hold.h"
+#include "roll.h"
 #include "serve.h"
 #include "skew.h"
 #include "status.h"
@@ -43,7 +44,7 @@ struct lease_figures {
 	bool has_end;
 	int64_t end_ms; /* of the layout */
 	struct sysclock_kernel kernel;
-	bool step_undecided; /* a step of the clock is still to be judged */
+	bool step_unsettled; /* a step is to be judged, or not followed */
 };
 
 /*
@@ -64,6 +65,13 @@ struct lease *lease_open(struct event_base *base, const struct conf *conf,
  * wake-up before it serves.  Cheap.
  */
 void lease_update(struct lease *l, const struct instant *now);
+
+/*
+ * The same for the way of a request, of which there are many in a ms: does
+ * nothing if no ms has begun since, by either clock, and the clock's verdict
+ * is what it was.  What an event changes, the lease brings up to date then.
+ */
+void lease_refresh(struct lease *l, const struct instant *now);
 
 /* The configuration has changed: see lease-reload.c. */
 void lease_reload(struct lease *l);
@@ -100,6 +108,10 @@ void lease_figures(const struct lease *l, const struct instant *now,
 
 /* The fleet as its auditor sees it. */
 const struct auditor *lease_auditor(const struct lease *l);
+
+/* Its agents one by one, as last read; from now on they are, for a while. */
+void lease_roll(
+    const struct lease *l, const struct instant *now, struct roll_view *out);
 
 /* Who is told of the fleet's alerts, see auditor_on_alert(). */
 void lease_on_alert(struct lease *l, auditor_alert_fn *fn, void *arg);

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * page - the fleet on one page for a browser.
+ * page - the fleet on one page for a browser: a plain table, which the script
+ * in it replaces by one that updates itself.
  *
- * Invariant: no text of others is in it unescaped, and it loads nothing.
+ * Invariant: no text of others is in it unescaped, and it loads nothing else.
  */
-#include "page.h"
-
 #include <inttypes.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "summary.h"
+#include "page-assets.h" /* made of page.css and page.js */
+#include "page-private.h"
+
+#define ROW_ROOM 1536 /* the longest row, and what comes after the rows */
 
 struct page {
 	char *buf;
@@ -20,158 +22,201 @@ struct page {
 	bool full; /* something did not fit */
 };
 
+static void
+put_bytes(struct page *p, const char *text, size_t n)
+{
+	if (p->full || n >= p->size - p->used) {
+		p->full = true;
+		return;
+	}
+	memcpy(p->buf + p->used, text, n);
+	p->used += n;
+	p->buf[p->used] = '\0';
+}
+
+static void
+put_raw(struct page *p, const char *text)
+{
+	put_bytes(p, text, strlen(text));
+}
+
 __attribute__((format(printf, 2, 3))) static void
 put(struct page *p, const char *format, ...)
 {
+	char text[PAGE_TEXT_MAX];
 	va_list ap;
 	int n;
 
-	if (p->full)
-		return;
 	va_start(ap, format);
-	n = vsnprintf(p->buf + p->used, p->size - p->used, format, ap);
+	n = vsnprintf(text, sizeof(text), format, ap);
 	va_end(ap);
-	if (n < 0 || (size_t)n >= p->size - p->used)
+	if (n < 0 || (size_t)n >= sizeof(text))
 		p->full = true;
 	else
-		p->used += (size_t)n;
+		put_bytes(p, text, (size_t)n);
 }
 
 /* Whatever its writer put into it. */
 static void
 put_text(struct page *p, const char *text)
 {
-	for (; *text != '\0'; text++) {
-		if (strchr("<>&\"'", *text) != NULL)
-			put(p, "&#%d;", *text);
-		else
-			put(p, "%c", *text);
-	}
-}
+	while (*text != '\0') {
+		size_t plain = strcspn(text, "<>&\"'");
 
-static void
-put_row(struct page *p, const char *name, const char *text)
-{
-	put(p, "<tr><th>%s<td>", name);
-	put_text(p, text);
-	put(p, "\n");
+		put_bytes(p, text, plain);
+		text += plain;
+		if (*text != '\0')
+			put(p, "&#%d;", *text++);
+	}
 }
 
 /* ---- parts ---------------------------------------------------------------------- */
 
 static void
-put_head(struct page *p, const struct status_doc *d)
+put_head(struct page *p, const struct page_view *v, const char *nonce)
 {
-	put(p, "<!DOCTYPE html>\n<html lang=\"en\"><meta charset=\"utf-8\">"
-	       "<meta http-equiv=\"refresh\" content=\"10\">\n<title>firn: ");
-	put_text(p, d->realm);
-	put(p, "</title>\n<style>body{font-family:sans-serif;margin:2em}"
-	       "th,td{text-align:left;padding:.2em 1em .2em 0}"
-	       ".critical{color:#b00}.warning{color:#960}</style>\n<h1>");
-	put_text(p, d->realm);
-	put(p, "</h1>\n");
+	put_raw(p, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n"
+		   "<meta charset=\"utf-8\">\n<title>");
+	put_text(p, v->status->realm);
+	put_raw(p, " - firn</title>\n<meta name=\"viewport\" "
+		   "content=\"width=device-width, initial-scale=1\">\n"
+		   "<meta name=\"color-scheme\" content=\"light dark\">\n"
+		   "<link rel=\"icon\" href=\"data:,\">\n<noscript>"
+		   "<meta http-equiv=\"refresh\" content=\"5\"></noscript>\n");
+	put(p, "<style nonce=\"%s\">\n", nonce);
+	put_raw(p, page_css);
+	put_raw(p, "</style>\n</head>\n<body>\n");
 }
 
 static void
-put_agent(struct page *p, const struct status_doc *d)
+put_alerts(struct page *p, const struct page_view *v)
 {
-	char worker[24] = "none";
+	struct page_alert alerts[PAGE_ALERTS_MAX];
+	size_t n = page_alerts(v, alerts);
 
-	if (d->worker != NO_WORKER)
-		(void)snprintf(worker, sizeof(worker), "%" PRIu64, d->worker);
-	put(p, "<h2>This agent</h2>\n<table>\n");
-	put_row(p, "State", d->state);
-	if (d->words[0] != '\0')
-		put_row(p, "Reason", d->words);
-	put_row(p, "Worker ID", worker);
-	put_row(p, "Layout", d->bits);
-	put_row(p, "Version", d->version);
-	put(p, "</table>\n");
-}
-
-static void
-put_alerts(struct page *p, const struct audit *a)
-{
-	char words[SUMMARY_WORDS_MAX];
-
-	if (a->nalerts == 0)
-		put(p, "<p>No alert stands.</p>\n");
-	for (size_t i = 0; i < a->nalerts; i++) {
+	put_raw(p, "<ul id=\"alerts\" aria-live=\"polite\">\n");
+	if (n == 0)
+		put_raw(p, "<li class=\"none\">No alert stands.\n");
+	for (size_t i = 0; i < n; i++) {
 		const char *severity =
-		    a->alerts[i].critical ? "critical" : "warning";
+		    alerts[i].critical ? "critical" : "warning";
 
-		summary_alert_words(&a->alerts[i], words);
-		put(p, "<p class=\"%s\">%s: ", severity, severity);
-		put_text(p, audit_kind_name(a->alerts[i].kind));
-		put(p, ": ");
-		put_text(p, words);
-		put(p, "</p>\n");
+		put(p, "<li class=\"%s\"><b>%s</b> <code>", severity, severity);
+		put_text(p, alerts[i].kind);
+		put_raw(p, "</code> <span>");
+		put_text(p, alerts[i].text);
+		put_raw(p, "</span>");
+		if (alerts[i].since[0] != '\0')
+			put(p, " <small>since %s</small>", alerts[i].since);
+		put_raw(p, "\n");
 	}
+	put_raw(p, "</ul>\n");
 }
 
 static void
-put_figures(struct page *p, const struct audit *a)
+put_figures(struct page *p, const struct page_view *v)
 {
-	put(p, "<table>\n<tr><th>Agents<td>%" PRIu64 "\n", a->agents);
-	for (int s = 0; s < AUDIT_STATES; s++)
-		put(p, "<tr><th>%s<td>%" PRIu64 "\n",
-		    audit_state_name((enum audit_state)s), a->states[s]);
-	put(p,
-	    "<tr><th>Worker IDs<td>%" PRIu64 " taken, %" PRIu64
-	    " quarantined, %" PRIu64 " free\n",
-	    a->taken.count, a->quarantined.count, a->free.count);
-	put(p,
-	    "<tr><th>Clocks<td>%" PRIu64 " hosts, %.3f s between the two that "
-	    "are furthest apart\n</table>\n",
-	    a->hosts, (double)a->spread_us / 1e6);
+	struct page_figure figures[PAGE_FIGURES];
+
+	page_figures(v, figures);
+	put_raw(p, "<dl id=\"figures\">\n");
+	for (size_t i = 0; i < PAGE_FIGURES; i++)
+		put(p, "<div><dt>%s<dd>%s<dd class=\"note\">%s</div>\n",
+		    figures[i].name, figures[i].value, figures[i].note);
+	put_raw(p, "</dl>\n");
 }
 
-/* Those that do not serve, or whose clocks or renewals are not right. */
 static void
-put_worst(struct page *p, const struct audit *a)
+put_row(struct page *p, const struct row *r)
 {
-	if (a->nworst == 0)
-		return;
-	put(p, "<table>\n<tr><th>Worker ID<th>Host<th>State<th>Reason"
-	       "<th>Clock<th>Silent\n");
-	for (size_t i = 0; i < a->nworst; i++) {
-		const struct audit_worst *w = &a->worst[i];
-
-		put(p, "<tr><td>%" PRIu64 "<td>", w->worker);
-		put_text(p, w->host);
-		put(p, "<td>");
-		put_text(p, w->state);
-		put(p, "<td>");
-		put_text(p, w->reason);
-		put(p, "<td>");
-		if (w->has_skew)
-			put(p, "%+.3f s", (double)w->skew_us / 1e6);
-		put(p, "<td>");
-		if (w->stale_ms > 0)
-			put(p, "%" PRId64 " s", w->stale_ms / 1000);
-		put(p, "\n");
+	put(p, "<tr class=\"%s\"><td>", row_level_name(r->level));
+	put_text(p, r->state);
+	if (r->reason[0] != '\0') {
+		put_raw(p, " <i>");
+		put_text(p, r->reason);
+		put_raw(p, "</i>");
 	}
-	put(p, "</table>\n");
+	put(p, "<td>%" PRIu64 "<th scope=\"row\">", r->worker);
+	put_text(p, r->host);
+	put_raw(p, "<td>");
+	if (r->has_skew)
+		put(p, "%+.3f<td>%.1f", (double)r->skew_us / 1e6,
+		    (double)r->error_us / 1e3);
+	else
+		put_raw(p, "-<td>-");
+	put_raw(p, "<td>");
+	if (r->has_left)
+		put(p, "%" PRId64, r->left_ms / 1000);
+	put_raw(p, "<td>");
+	if (r->has_rate)
+		put(p, "%" PRId64, r->ids_per_s);
+	put_raw(p, "<td>");
+	if (r->has_age)
+		put(p, "%" PRId64, r->age_ms / 1000);
+	put_raw(p, "\n");
+}
+
+static void
+put_table(struct page *p, const struct page_view *v)
+{
+	static const char *const heads[] = { "State", "Worker ID", "Host",
+		"Clock off by, s", "\302\261, ms", "Window left, s", "IDs/s",
+		"Written, s ago" };
+	size_t i = 0;
+
+	put_raw(p, "<div id=\"wide\" role=\"region\" aria-label=\"Agents\" "
+		   "tabindex=\"0\">\n<table>\n<thead><tr>");
+	for (size_t h = 0; h < sizeof(heads) / sizeof(heads[0]); h++)
+		put(p, "<th scope=\"col\">%s", heads[h]);
+	put_raw(p, "</thead>\n<tbody id=\"rows\">\n");
+	for (; i < v->nrows && !p->full && p->size - p->used > ROW_ROOM; i++)
+		put_row(p, &v->rows[i]);
+	put_raw(p, "</tbody>\n</table>\n</div>\n<p id=\"more\">");
+	if (v->all > i)
+		put(p, "%zu more agents are not in this table.", v->all - i);
+	put_raw(p, "</p>\n");
+}
+
+static void
+put_foot(struct page *p, const struct page_view *v, const char *nonce)
+{
+	char self[2 * PAGE_TEXT_MAX];
+
+	page_self(v, self);
+	put_raw(p, "</main>\n<footer><p id=\"self\">");
+	put_text(p, self);
+	put(p, "</p></footer>\n<script nonce=\"%s\">\n", nonce);
+	put_raw(p, page_js);
+	put_raw(p, "</script>\n</body>\n</html>\n");
+}
+
+/* What comes after the rows, which leave it its room. */
+static size_t
+foot_room(void)
+{
+	return (sizeof(page_js) + 16 * PAGE_TEXT_MAX);
 }
 
 int
-page_format(const struct status_doc *d, const struct audit *fleet,
-    int64_t age_ms, char *buf, size_t n)
+page_format(const struct page_view *v, const char *nonce, char *buf, size_t n)
 {
 	struct page p = { .buf = buf, .size = n };
+	char note[PAGE_TEXT_MAX];
 
-	put_head(&p, d);
-	put_agent(&p, d);
-	put(&p, "<h2>Fleet</h2>\n");
-	if (fleet == NULL)
-		put(&p, "<p>Nobody has summed it up yet.</p>\n");
-	if (fleet != NULL) {
-		put(&p, "<p>As summed up %" PRId64 " s ago by ", age_ms / 1000);
-		put_text(&p, fleet->auditor_host);
-		put(&p, ".</p>\n");
-		put_alerts(&p, fleet);
-		put_figures(&p, fleet);
-		put_worst(&p, fleet);
-	}
+	if (n < foot_room())
+		return (-1);
+	p.size = n - foot_room();
+	put_head(&p, v, nonce);
+	put_raw(&p, "<header><h1>");
+	put_text(&p, v->status->realm);
+	put_raw(&p, "</h1><p id=\"note\">");
+	page_note(v, note);
+	put_text(&p, note);
+	put_raw(&p, "</p></header>\n<main>\n");
+	put_alerts(&p, v);
+	put_figures(&p, v);
+	put_table(&p, v);
+	p.size = n;
+	put_foot(&p, v, nonce);
 	return (p.full || p.used > INT_MAX ? -1 : (int)p.used);
 }

@@ -227,6 +227,8 @@ must_read_idle(struct survey *s, uint64_t at)
 {
 	int64_t until_ms = s->where.memory->until_ms[at];
 
+	if (s->where.claims_only)
+		return (false);
 	if (!has_bit(s->marked, at) || has_bit(s->claimed, at))
 		return (false);
 	return (until_ms == 0 ||
@@ -297,6 +299,9 @@ take_mark(struct survey *s, const struct read *r, const struct zk_event *ev)
 		return (false);
 	m->status = st;
 	m->written_ms = ev->stat.mtime_ms;
+	m->has_window = true;
+	m->window_ms =
+	    layout_tick_start_ms(&s->k.layout, add_sat(mark.ceiling, 1));
 	return (true);
 }
 

@@ -34,6 +34,7 @@ struct survey_where {
 	int64_t wait_ms; /* a mark further ahead keeps its worker ID */
 	struct survey_memory *memory;
 	struct foreign *foreign; /* tells what makes no sense */
+	bool claims_only; /* marks that nobody claims are not read */
 };
 
 struct survey_result {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * web - what HTTP answers: /metrics, /healthz, /readyz, /status, /fleet, and a page.
+ * web - what HTTP answers: /metrics, /healthz, /readyz, /status, /fleet,
+ * /agents, and a page.
  *
  * Invariant: it asks, and changes nothing: from here no way leads to an ID.
  */
@@ -8,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,9 +20,15 @@
 #include "http.h"
 #include "listener_path.h"
 #include "log.h"
+#include "sysclock.h"
 
 #define MODE "0660" /* of a Unix socket */
-#define TEXT_MAX 131072 /* the longest page of a fleet fits */
+#define TEXT_MAX 524288 /* of any answer: some 2,000 agents */
+#define PAGE_POLICY                                                         \
+	"default-src 'none'; script-src 'nonce-%s'; style-src 'nonce-%s'; " \
+	"connect-src 'self'; img-src data:; base-uri 'none'; "              \
+	"form-action 'none'; frame-ancestors 'none'; "                      \
+	"require-trusted-types-for 'script'"
 #define PLAIN "text/plain; charset=utf-8"
 
 struct web {
@@ -29,6 +37,7 @@ struct web {
 	int fd; /* listens, while http does not have it */
 	bool has_path;
 	struct listener_path at; /* of a Unix socket */
+	char policy[256]; /* of the page in hand */
 	char text[TEXT_MAX]; /* the answer in hand */
 };
 
@@ -37,7 +46,7 @@ struct web {
 static void
 say(struct http_reply *out, int code, const char *text)
 {
-	*out = (struct http_reply){ code, PLAIN, text, strlen(text) };
+	*out = (struct http_reply){ code, PLAIN, NULL, text, strlen(text) };
 }
 
 static void
@@ -48,8 +57,8 @@ answer_metrics(struct web *w, struct http_reply *out)
 	if (n < 0)
 		say(out, 500, "the metrics do not fit\n");
 	else
-		*out = (struct http_reply){ 200, EXPO_CONTENT_TYPE, w->text,
-			(size_t)n };
+		*out = (struct http_reply){ 200, EXPO_CONTENT_TYPE, NULL,
+			w->text, (size_t)n };
 }
 
 static void
@@ -77,8 +86,8 @@ answer_status(struct web *w, struct http_reply *out)
 	if (n < 0)
 		say(out, 500, "the status does not fit\n");
 	else
-		*out = (struct http_reply){ 200, "application/json", w->text,
-			(size_t)n };
+		*out = (struct http_reply){ 200, "application/json", NULL,
+			w->text, (size_t)n };
 }
 
 static void
@@ -91,20 +100,40 @@ answer_fleet(struct web *w, struct http_reply *out)
 	else if (n == 0)
 		say(out, 503, "nobody has summed the fleet up yet\n");
 	else
-		*out = (struct http_reply){ 200, "application/json", w->text,
-			(size_t)n };
+		*out = (struct http_reply){ 200, "application/json", NULL,
+			w->text, (size_t)n };
 }
 
 static void
+answer_agents(struct web *w, struct http_reply *out)
+{
+	int n = w->host.agents(w->host.arg, w->text, sizeof(w->text));
+
+	if (n < 0)
+		say(out, 500, "the agents do not fit\n");
+	else
+		*out = (struct http_reply){ 200, "application/json", NULL,
+			w->text, (size_t)n };
+}
+
+/* What runs in it is what carries the number that only this answer has. */
+static void
 answer_page(struct web *w, struct http_reply *out)
 {
-	int n = w->host.page(w->host.arg, w->text, sizeof(w->text));
+	struct entropy rnd;
+	char nonce[33];
+	int n;
 
+	sysclock_entropy(&rnd);
+	(void)snprintf(nonce, sizeof(nonce), "%016" PRIx64 "%016" PRIx64,
+	    rnd.word[0], rnd.word[1]);
+	(void)snprintf(w->policy, sizeof(w->policy), PAGE_POLICY, nonce, nonce);
+	n = w->host.page(w->host.arg, nonce, w->text, sizeof(w->text));
 	if (n < 0)
 		say(out, 500, "the page does not fit\n");
 	else
 		*out = (struct http_reply){ 200, "text/html; charset=utf-8",
-			w->text, (size_t)n };
+			w->policy, w->text, (size_t)n };
 }
 
 static void
@@ -124,9 +153,12 @@ on_path(void *arg, const char *path, struct http_reply *out)
 		answer_status(w, out);
 	else if (strcmp(path, "/fleet") == 0)
 		answer_fleet(w, out);
+	else if (strcmp(path, "/agents") == 0)
+		answer_agents(w, out);
 	else
 		say(out, 404,
-		    "there are /metrics, /healthz, /readyz, /status, /fleet\n");
+		    "there are /, /metrics, /healthz, /readyz, /status, "
+		    "/fleet, /agents\n");
 }
 
 /* ---- life --------------------------------------------------------------------- */

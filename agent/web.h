@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * web - what HTTP answers: /metrics, /healthz, /readyz, /status, /fleet, and a page.
+ * web - what HTTP answers: /metrics, /healthz, /readyz, /status, /fleet,
+ * /agents, and a page.
  *
  * Invariant: it asks, and changes nothing: from here no way leads to an ID.
  */
@@ -18,7 +19,9 @@ struct web_host {
 	void (*status)(void *arg, struct status_doc *d); /* as of now */
 	int (*metrics)(void *arg, char *buf, size_t n); /* -1: no room */
 	int (*fleet)(void *arg, char *buf, size_t n); /* 0: not known */
-	int (*page)(void *arg, char *buf, size_t n);
+	int (*agents)(void *arg, char *buf, size_t n);
+	/* nonce: what the page's style and script are to carry */
+	int (*page)(void *arg, const char *nonce, char *buf, size_t n);
 	void *arg;
 };
 

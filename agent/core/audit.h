@@ -28,6 +28,8 @@ struct audit_member {
 	uint32_t counter;
 	int64_t written_ms; /* ZooKeeper's stamp of that; 0: not known */
 	struct agent_status status; /* state "": it says nothing */
+	bool has_window;
+	int64_t window_ms; /* end of its window; for people */
 };
 
 struct audit_input {

@@ -58,6 +58,8 @@ struct agent_status {
 	int64_t stamp_ms; /* ZooKeeper's stamp of the write that measured it */
 	int64_t epoch; /* leader's epoch; 0 on a standalone server */
 	int64_t skew_us; /* against the peer average */
+	bool has_rate;
+	int64_t ids_per_s; /* lately; for people */
 };
 
 /* A claim's node name, taken apart. */

@@ -14,6 +14,7 @@
 #include "mark.h"
 
 #define TAG_TEXT_MAX 33
+#define RATE_MAX INT64_C(1000000000000)
 #define INSTANT_MS_MAX INT64_C(253402300799999) /* end of the year 9999 */
 
 static bool
@@ -74,6 +75,18 @@ get_mark(const struct json_at *at, struct mark *m)
 	return (0);
 }
 
+/* For people: one that is odd is none. */
+static void
+get_rate(const struct json_at *at, struct agent_status *st)
+{
+	struct json_at quiet = *at;
+
+	quiet.err = NULL;
+	st->has_rate =
+	    json_has(at, "ids_per_s") &&
+	    json_get_i64(&quiet, "ids_per_s", 0, RATE_MAX, &st->ids_per_s) == 0;
+}
+
 /* What the owner's clock was found to be; all of it or nothing. */
 static int
 get_offset(const struct json_at *at, struct agent_status *st)
@@ -117,6 +130,7 @@ get_status(const struct json_at *top, struct agent_status *st)
 		doc_error_set(at.err, "status.boot_id: must be a UUID");
 		return (-1);
 	}
+	get_rate(&at, st);
 	return (get_offset(&at, st));
 }
 
@@ -183,6 +197,9 @@ put_status(struct json_out *o, const struct agent_status *st)
 	json_put_text(o, "version", st->version);
 	json_put_number(o, "pid", clamp(st->pid, 0, INT32_MAX));
 	json_put_text(o, "boot_id", boot_id);
+	if (st->has_rate)
+		json_put_number(
+		    o, "ids_per_s", clamp(st->ids_per_s, 0, RATE_MAX));
 	put_offset(o, st);
 	json_close(o, '}');
 }

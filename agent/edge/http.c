@@ -32,7 +32,7 @@
 #define BACKLOG 64
 #define READ_MAX (2 * HTTP_HEADERS_MAX) /* unread bytes that are kept */
 #define BACKOFF_S 1 /* pause of accept when none can be accepted */
-#define POLICY "default-src 'none'; style-src 'unsafe-inline'"
+#define POLICY "default-src 'none'; frame-ancestors 'none'"
 #define ANY_METHOD 0xffff /* who may not is told so by us */
 
 /* evhttp's, and held a little longer to see that evhttp has let it go. */
@@ -194,7 +194,9 @@ reply(struct http *h, struct evhttp_request *rq, const struct http_reply *r)
 	    evhttp_add_header(out, "Content-Length", length) == -1 ||
 	    evhttp_add_header(out, "Cache-Control", "no-store") == -1 ||
 	    evhttp_add_header(out, "X-Content-Type-Options", "nosniff") == -1 ||
-	    evhttp_add_header(out, "Content-Security-Policy", POLICY) == -1 ||
+	    evhttp_add_header(out, "Referrer-Policy", "no-referrer") == -1 ||
+	    evhttp_add_header(out, "Content-Security-Policy",
+		r->policy != NULL ? r->policy : POLICY) == -1 ||
 	    (evhttp_request_get_command(rq) != EVHTTP_REQ_HEAD &&
 		evbuffer_add(body, r->text, r->length) == -1))
 		log_warnx("http: no memory for an answer");
@@ -211,7 +213,8 @@ on_request(struct evhttp_request *rq, void *arg)
 	const struct evhttp_uri *uri = evhttp_request_get_evhttp_uri(rq);
 	const char *path = uri != NULL ? evhttp_uri_get_path(uri) : NULL;
 	struct http *h = arg;
-	struct http_reply r = { 405, "text/plain", words, sizeof(words) - 1 };
+	struct http_reply r = { 405, "text/plain", NULL, words,
+		sizeof(words) - 1 };
 
 	switch ((int)evhttp_request_get_command(rq)) {
 	case EVHTTP_REQ_GET:

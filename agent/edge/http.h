@@ -22,6 +22,7 @@ struct http;
 struct http_reply {
 	int code; /* 200, 404, 503 */
 	const char *type; /* of the content */
+	const char *policy; /* for its content; NULL: it loads nothing */
 	const char *text; /* stays until the next call */
 	size_t length;
 };
