@@ -22,12 +22,12 @@
 #include "alert.h"
 #include "answer.h"
 #include "clients.h"
-#include "firn-spin.h"
 #include "firn-wire.h"
 #include "herald.h"
 #include "lease.h"
 #include "listener.h"
 #include "log.h"
+#include "loop.h"
 #include "metrics.h"
 #include "notify.h"
 #include "page.h"
@@ -77,7 +77,6 @@ struct agent {
 	struct event *look, *drained; /* timers */
 	struct event *sigterm, *sigint, *sighup;
 	bool draining, stopping;
-	struct spin spin;
 	int status;
 };
 
@@ -546,53 +545,6 @@ on_web_page(void *arg, const char *nonce, char *buf, size_t n)
 	return (format_page(arg, nonce, buf, n));
 }
 
-/*
- * After a request the next is looked for at once, for as long as that brings
- * any (firn-spin.h).  True: the loop has ended.
- */
-static bool
-linger(struct agent *a)
-{
-	int64_t until_ns = a->now.boot.ns + SPIN_NS;
-	uint64_t served = clients_served(a->clients);
-	struct instant now;
-
-	do {
-		if (event_base_loop(a->base, EVLOOP_NONBLOCK) != 0 ||
-		    event_base_got_break(a->base))
-			return (true);
-		if (clients_served(a->clients) != served) {
-			served = clients_served(a->clients);
-			spin_ended(&a->spin, true);
-			if (!spin_begins(&a->spin))
-				return (false);
-			until_ns = a->now.boot.ns + SPIN_NS;
-		}
-		sysclock_read(&now);
-	} while (now.boot.ns < until_ns);
-	spin_ended(&a->spin, false);
-	return (false);
-}
-
-static void
-loop(struct agent *a)
-{
-	uint64_t served = 0;
-	int rc;
-
-	for (;;) {
-		rc = event_base_loop(a->base, EVLOOP_ONCE);
-		if (rc == -1)
-			log_error("the event loop failed");
-		if (rc != 0 || event_base_got_break(a->base))
-			return;
-		if (clients_served(a->clients) != served &&
-		    spin_begins(&a->spin) && linger(a))
-			return;
-		served = clients_served(a->clients);
-	}
-}
-
 int
 agent_run(struct agent *a, struct lease *lease, struct web *web)
 {
@@ -613,7 +565,8 @@ agent_run(struct agent *a, struct lease *lease, struct web *web)
 	    listener_path(a->listener), a->conf->realm);
 	notify_ready(a->notify);
 	event_active(a->look, EV_TIMEOUT, 0); /* the first thing in the loop */
-	loop(a);
+	if (loop_run(a->base, a->clients) == -1)
+		log_error("the event loop failed");
 	return (a->status);
 }
 

@@ -163,7 +163,7 @@ alone_record(const struct alone *a, const struct conf *conf, int64_t base_ns,
 {
 	memset(out, 0, sizeof(*out));
 	out->contract = a->k;
-	(void)snprintf(out->realm, sizeof(out->realm), "%s", conf->realm);
+	memcpy(out->realm, conf->realm, sizeof(out->realm));
 	out->open = true;
 	out->ceiling = (int64_t)layout_tick_max(&a->k.layout);
 	out->local_mark = a->floor;

@@ -277,6 +277,12 @@ clients_status(const struct clients *cs, struct status_doc *d)
 	cs->host.status(cs->host.arg, d);
 }
 
+uint64_t
+clients_served(const struct clients *cs)
+{
+	return (cs->batches);
+}
+
 static enum conn_verdict
 request_status(
     struct clients *cs, struct conn *c, const struct wire_request *rq)

@@ -55,6 +55,9 @@ struct clients_figures {
 };
 void clients_figures(const struct clients *cs, struct clients_figures *out);
 
+/* How many batches were granted: goes up with each. */
+uint64_t clients_served(const struct clients *cs);
+
 /* The document that WIRE_STATUS is answered with. */
 void clients_status(const struct clients *cs, struct status_doc *d);
 

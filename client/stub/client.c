@@ -268,13 +268,14 @@ part_ready(const struct firn *f)
 static inline bool
 next_quickly(const struct firn *f, uint64_t *id)
 {
+	struct timespec now;
 	struct part *p;
 
 	if (f == NULL || id == NULL)
 		return (false);
 	p = part_mine(f);
-	return (p != NULL && part_seen(p, clock_ns(CLOCK_MONOTONIC_COARSE)) &&
-		part_take(p, id));
+	return (p != NULL && f->clock(CLOCK_MONOTONIC_COARSE, &now) == 0 &&
+		part_seen(p, timespec_ns(&now)) && part_take(p, id));
 }
 
 /* Kept out of line, so that the quick way saves no registers for it. */
@@ -500,6 +501,7 @@ firn_open(struct firn **out, const struct firn_options *opt)
 		return (FIRN_ENOMEM);
 	}
 	f->shared = pages;
+	f->clock = vdso_find_clock();
 	f->cached = madvise(pages, sizeof(struct shared), MADV_WIPEONFORK) == 0;
 	f->serial = atomic_fetch_add(&serials, 1) + 1;
 	f->home = (uint64_t)getpid() * 2;

@@ -18,11 +18,13 @@
 #include <time.h>
 
 #include "batch.h"
+#include "firn-spin.h"
 #include "firn-wire.h"
 #include "firn.h"
 #include "latch.h"
 #include "random.h"
 #include "transport.h"
+#include "vdso.h"
 
 #define HANDLE_PARTS 64
 #define HANDLE_WHY_MAX 512
@@ -48,6 +50,7 @@ struct shared {
 	unsigned losses; /* connections lost or not made, in a row */
 	unsigned faults; /* replies that were not the protocol, in a row */
 	unsigned late; /* replies older than the ttl, in a row */
+	struct spin spin; /* look for the reply before sleeping? */
 	bool verified; /* this connection has shown the right contract */
 	int64_t swept_ns; /* when parts of ended threads were last sought */
 	struct counts counts;
@@ -62,6 +65,7 @@ struct shared {
 struct firn {
 	uint64_t serial; /* no other handle of this process ever had it */
 	struct shared *shared;
+	vdso_clock clock; /* for the quick look whether time has gone on */
 	bool cached; /* the kernel wipes: IDs may be kept */
 	uint32_t timeout_ms, ttl_ms, max_batch;
 	int64_t coarse_ns; /* resolution of the coarse clocks */
@@ -91,12 +95,18 @@ void handle_unlock(struct firn *f);
 void handle_lock(struct firn *f);
 
 static inline int64_t
+timespec_ns(const struct timespec *ts)
+{
+	return ((int64_t)ts->tv_sec * 1000000000 + ts->tv_nsec);
+}
+
+static inline int64_t
 clock_ns(clockid_t id)
 {
 	struct timespec ts;
 
 	clock_gettime(id, &ts);
-	return ((int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec);
+	return (timespec_ns(&ts));
 }
 
 static inline struct moment

@@ -494,6 +494,24 @@ silence_bearable(struct firn *f, struct wait *w)
 	return (true);
 }
 
+/* A request was just sent: looks for its reply for a moment. */
+static bool
+reply_comes_soon(struct firn *f)
+{
+	struct shared *sh = f->shared;
+	int64_t until_ns;
+	bool came;
+
+	if (!spin_begins(&sh->spin))
+		return (false);
+	until_ns = clock_ns(CLOCK_MONOTONIC) + SPIN_NS;
+	do
+		came = transport_arrives(&sh->transport, &f->socket);
+	while (!came && clock_ns(CLOCK_MONOTONIC) < until_ns);
+	spin_ended(&sh->spin, came);
+	return (came);
+}
+
 static int
 take_reply(struct firn *f, struct call *c, struct wait *w)
 {
@@ -546,7 +564,8 @@ refill_step(struct firn *f, struct call *c, struct wait *w)
 			rc = connection_make(f);
 			continue;
 		}
-		if (ask_for_goal(f, c) && silence_bearable(f, w))
+		if (ask_for_goal(f, c) && !reply_comes_soon(f) &&
+		    silence_bearable(f, w))
 			return (FIRN_EAGAIN);
 		rc = take_reply(f, c, w);
 	}

@@ -255,6 +255,30 @@ reply_drop(struct transport *t)
 	t->rx_used = 0;
 }
 
+/* One read into rx: bytes, 0 for the end or an error, -1 for nothing yet. */
+static ssize_t
+rx_fill(struct transport *t, const struct transport_socket *s)
+{
+	ssize_t n;
+
+	do
+		n = recv(s->fd, t->rx + t->rx_len, sizeof(t->rx) - t->rx_len,
+		    MSG_DONTWAIT);
+	while (n == -1 && errno == EINTR);
+	if (n > 0)
+		t->rx_len += (uint32_t)n;
+	else if (n == -1 && errno != EAGAIN && errno != EWOULDBLOCK)
+		n = 0;
+	return (n);
+}
+
+bool
+transport_arrives(struct transport *t, const struct transport_socket *s)
+{
+	reply_drop(t);
+	return (rx_fill(t, s) != -1);
+}
+
 enum transport_result
 transport_receive(struct transport *t, const struct transport_socket *s,
     struct transport_reply *out)
@@ -267,14 +291,10 @@ transport_receive(struct transport *t, const struct transport_socket *s,
 		r = reply_take(t, out);
 		if (r != TRANSPORT_WAIT)
 			return (r);
-		do
-			n = recv(s->fd, t->rx + t->rx_len,
-			    sizeof(t->rx) - t->rx_len, MSG_DONTWAIT);
-		while (n == -1 && errno == EINTR);
-		if (n == -1 && (errno == EAGAIN || errno == EWOULDBLOCK))
+		n = rx_fill(t, s);
+		if (n == -1)
 			return (TRANSPORT_WAIT);
-		if (n <= 0)
+		if (n == 0)
 			return (TRANSPORT_LOST);
-		t->rx_len += (uint32_t)n;
 	}
 }

@@ -95,6 +95,12 @@ void transport_flush(struct transport *t, const struct transport_socket *s);
 /* Is a request of this type without its reply? */
 bool transport_asked(const struct transport *t, enum wire_type type);
 
+/*
+ * Reads what there is.  False: nothing has come yet; what else may have
+ * happened shows at the next receive.
+ */
+bool transport_arrives(struct transport *t, const struct transport_socket *s);
+
 enum transport_result transport_receive(struct transport *t,
     const struct transport_socket *s, struct transport_reply *out)
     __attribute__((warn_unused_result));
