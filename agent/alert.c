@@ -102,7 +102,7 @@ alert_judge(struct alert *a, const struct answer_view *v)
 	(void)alarms_set(
 	    &a->alarms, ALARM_SKEW_WARN, skew->warned && !skew->refused, now);
 	(void)alarms_set(&a->alarms, ALARM_CLOCK_STEP,
-	    v->clk->verdict != CLOCK_GOOD || f.step_undecided, now);
+	    v->clk->verdict != CLOCK_GOOD || f.step_unsettled, now);
 	judge_window(a, v, &f, &d);
 	judge_realm(a, v, &d);
 	judge_kernel(a, v, &f);

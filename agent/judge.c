@@ -343,7 +343,10 @@ bool
 judge_leap(struct judge *j, const struct instant *now, bool connected)
 {
 	if (j->clk->verdict != CLOCK_LEAP) {
-		j->stands = j->stands && j->clk->judged;
+		if (j->stands && !j->clk->judged) {
+			j->stands = false;
+			log_info("clock: it leads away no longer");
+		}
 		return (false);
 	}
 	if (is_same_leap(j)) {
@@ -397,9 +400,9 @@ judge_refuses(const struct judge *j)
 }
 
 bool
-judge_undecided(const struct judge *j)
+judge_unsettled(const struct judge *j)
 {
-	return (j->leapt);
+	return (j->leapt || j->stands);
 }
 
 bool

@@ -70,8 +70,8 @@ bool judge_leap(struct judge *j, const struct instant *now, bool connected);
 bool judge_repair(struct judge *j, const struct instant *now);
 
 bool judge_refuses(const struct judge *j);
-/* A leap waits for the peers, or for ZooKeeper. */
-bool judge_undecided(const struct judge *j);
+/* A leap waits for the peers, or for ZooKeeper, or is not followed. */
+bool judge_unsettled(const struct judge *j);
 /* Not judged yet: nothing may be issued. */
 bool judge_waits(const struct judge *j);
 

@@ -91,7 +91,7 @@ lease_figures(
 	fill_lead(l, now, out);
 	out->reserve_ms = l->conf->reserve_ms;
 	out->kernel = l->kernel;
-	out->step_undecided = judge_undecided(l->judge);
+	out->step_unsettled = judge_unsettled(l->judge);
 	if (!l->claim.realm_known)
 		return;
 	out->reserve_ms = min64(out->reserve_ms, l->claim.k.reserve_max_ms);
