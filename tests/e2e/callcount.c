@@ -23,10 +23,11 @@
 enum kind {
 	CALLS_RECEIVE,
 	CALLS_SEND,
-	CALLS_WAIT, /* epoll_wait */
+	CALLS_WAIT, /* epoll_wait that may sleep */
 	CALLS_TIMER, /* timerfd_settime: how long that waits */
 	CALLS_OTHER, /* any other that a connection could be served with */
 	CALLS_MEMORY, /* malloc, calloc, realloc */
+	CALLS_LOOK, /* epoll_wait that does not sleep */
 	CALLS_KINDS,
 };
 
@@ -114,7 +115,7 @@ COUNTED(
     CALLS_SEND, ssize_t, write, (int fd, const void *p, size_t n), (fd, p, n))
 COUNTED(CALLS_SEND, ssize_t, writev, (int fd, const struct iovec *v, int n),
     (fd, v, n))
-COUNTED(CALLS_WAIT, int, epoll_wait,
+COUNTED(ms == 0 ? CALLS_LOOK : CALLS_WAIT, int, epoll_wait,
     (int fd, struct epoll_event *e, int n, int ms), (fd, e, n, ms))
 COUNTED(CALLS_TIMER, int, timerfd_settime,
     (int fd, int flags, const struct itimerspec *to, struct itimerspec *was),
