@@ -85,10 +85,11 @@ class Fleet:
         """Does fleet_skew stand?  None: there is no summary."""
         try:
             with self.realm.server.client() as zoo:
-                doc = json.loads(zoo.get(self.realm.path + '/fleet')[0])
+                data, _ = zoo.get(self.realm.path + '/fleet')
         except NoNode:
             return None
-        return 'fleet_skew' in [a['kind'] for a in doc['alerts']]
+        return data and 'fleet_skew' in [a['kind'] for a in
+                                         json.loads(data)['alerts']]
 
     def refused(self, load, at_ms):
         bad = [e.ms for e in load.events() if e.ms >= int(at_ms)
