@@ -2,12 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a fleet and its auditor cost ZooKeeper: real sessions, each with a
 claim and a mark, that renew and read the summary as agents do, and one real
-firnd beside them, which audits.  fleet.py [SESSIONS [SECONDS]]
+firnd beside them, which audits.  With --agents all of them are real (about
+3 MB each).
 
-Prints one row a figure: name, value.  Not part of `make bench`.
+Prints one row a figure: name, value.  `make bench-fleet`; not part of
+`make bench`.
 """
+import argparse
 import json
 import os
+import resource
 import selectors
 import socket
 import struct
@@ -18,7 +22,7 @@ import uuid
 
 sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, HERE + '/../e2e')
+sys.path[:0] = [HERE, HERE + '/../e2e']
 
 from firnlab import process, wait, zoo  # noqa: E402
 from firnlab.agent import Agent  # noqa: E402
@@ -26,14 +30,12 @@ from firnlab.build import firn  # noqa: E402
 from firnlab.jute import (CREATE2, EPHEMERAL, GET, OPEN_ACL, SEQUENTIAL, SET,  # noqa: E402
                           STAT, take_text, text)
 from firnlab.realm import Realm  # noqa: E402
+import agents  # noqa: E402
+import report  # noqa: E402
+from measure import cpu_seconds as seconds_of_cpu  # noqa: E402
 
 PERIOD = 3.0
-
-
-def seconds_of_cpu(pid):
-    with open('/proc/%d/stat' % pid) as f:
-        fields = f.read().rsplit(')', 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf('SC_CLK_TCK')
+rows = {}
 
 
 class Session:
@@ -145,6 +147,7 @@ def turn(sessions, selector, fleet, seconds):
 
 
 def row(name, value):
+    rows[name] = float('%.6g' % value)
     print('%-28s %.6g' % (name, value), flush=True)
 
 
@@ -198,10 +201,30 @@ def measure(directory, n, seconds):
     server.kill()
 
 
-if __name__ == '__main__':
-    words = [int(w) for w in sys.argv[1:]]
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split('.')[0])
+    parser.add_argument('--agents', action='store_true',
+                        help='real agents instead of sessions')
+    parser.add_argument('--json', metavar='FILE', help='also into this file')
+    parser.add_argument('n', nargs='?', type=int, default=1000)
+    parser.add_argument('seconds', nargs='?', type=int, default=60)
+    args = parser.parse_args()
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     with tempfile.TemporaryDirectory(prefix='firn-fleet-') as where:
         try:
-            measure(where, *(words + [1000, 60][len(words):]))
+            if args.agents:
+                agents.measure(where, args.n, args.seconds, row, summary)
+            else:
+                measure(where, args.n, args.seconds)
         finally:
             process.end_all()
+    if args.json:
+        document = {'machine': report.machine(False), 'values': rows}
+        with open(args.json, 'w') as f:
+            json.dump(document, f, indent=1)
+            f.write('\n')
+
+
+if __name__ == '__main__':
+    main()
