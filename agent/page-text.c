@@ -75,6 +75,21 @@ page_figures(const struct page_view *v, struct page_figure out[PAGE_FIGURES])
 
 /* ---- alerts ------------------------------------------------------------------- */
 
+/* To the second. */
+static void
+set_since(int64_t ms, char since[RFC3339_TEXT_MAX])
+{
+	char *point;
+
+	if (!rfc3339_format(ms, since)) {
+		since[0] = '\0';
+		return;
+	}
+	point = strchr(since, '.');
+	if (point != NULL && point[1] != '\0')
+		memcpy(point, "Z", 2);
+}
+
 static size_t
 add_fleet_alerts(
     const struct audit *a, bool critical, struct page_alert *out, size_t n)
@@ -90,8 +105,7 @@ add_fleet_alerts(
 		set(to->kind, sizeof(to->kind), "%s", audit_kind_name(x->kind));
 		summary_alert_words(x, words);
 		set(to->text, sizeof(to->text), "%s", words);
-		if (!rfc3339_format(x->since_ms, to->since))
-			to->since[0] = '\0';
+		set_since(x->since_ms, to->since);
 		n++;
 	}
 	return (n);

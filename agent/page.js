@@ -3,7 +3,7 @@
 // changes what has changed.  Texts of others are only ever set as text.
 'use strict';
 (() => {
-	const POLL_MS = 2000, LATE_MS = 8000;
+	const POLL_MS = 2000, LATE_MS = 8000, ROWS_A_FRAME = 50;
 	const SVG = 'http://www.w3.org/2000/svg';
 	// A bar is half as long for a quarter of the seconds; it ends at 16 s.
 	const END_S = 16, HALF = 58;
@@ -12,7 +12,7 @@
 	const get = id => document.getElementById(id);
 	const body = get('rows');
 	const known = new Map();  // key: { row, cells, values }
-	let heard = performance.now(), last = '';
+	let heard = performance.now(), last = '', filling = 0;
 
 	const make = (name, text, kind) => {
 		const e = document.createElement(name);
@@ -50,7 +50,8 @@
 		return svg;
 	};
 
-	// ---- rows
+	// ---- rows: each text a node of its own, set only when it is another
+	const grouped = new Intl.NumberFormat('en');
 	const number = (v, by, digits) =>
 	    v === null ? '\u2013' : (v / by).toFixed(digits);
 	const signed = v => v === null ? '\u2013' :
@@ -58,8 +59,7 @@
 	const words = a => [a.state, a.reason, String(a.worker), a.host,
 		signed(a.skew_us), number(a.error_us, 1e3, 1),
 		number(a.left_ms, 1e3, 0),
-		a.ids_per_s === null ? '\u2013' :
-		    a.ids_per_s.toLocaleString('en'),
+		a.ids_per_s === null ? '\u2013' : grouped.format(a.ids_per_s),
 		number(a.age_ms, 1e3, 0)];
 
 	const newRow = () => {
@@ -67,23 +67,22 @@
 		const host = make('th'), skew = make('td');
 		const bar = scale(), length = draw('rect', { y: -3, height: 6 });
 		bar.append(length);
-		const parts = { state: document.createTextNode(''),
-			reason: make('i'), skew: document.createTextNode('') };
+		const reason = make('i'), figure = make('span');
+		const last = [make('td'), make('td'), make('td'), make('td')];
+		const worker = make('td');
+		const texts = [state, reason, worker, host, figure, ...last].map(
+		    e => e.appendChild(document.createTextNode('')));
 		host.scope = 'row';
-		state.append(parts.state, ' ', parts.reason);
-		skew.append(bar, parts.skew);
-		const cells = [parts.state, parts.reason, make('td'), host,
-			parts.skew, make('td'), make('td'), make('td'),
-			make('td')];
-		row.append(state, cells[2], host, skew, ...cells.slice(5));
-		return { row, cells, length, values: [], level: '' };
+		state.append(' ', reason);
+		skew.append(bar, figure);
+		row.append(state, worker, host, skew, ...last);
+		return { row, texts, length, level: '' };
 	};
 	const fill = (r, a) => {
 		words(a).forEach((text, i) => {
-			if (r.values[i] === text)
+			if (r.texts[i].data === text)
 				return;
-			r.values[i] = text;
-			r.cells[i].textContent = text;
+			r.texts[i].data = text;
 			if (i === 4) {
 				const x = at((a.skew_us || 0) / 1e6);
 				r.length.setAttribute('x', Math.min(0, x));
@@ -93,8 +92,19 @@
 		if (r.level !== a.level)
 			r.row.className = r.level = a.level;
 	};
+	// Some in each frame, from the top: a thousand at once would be felt.
+	const fillAll = todo => {
+		cancelAnimationFrame(filling);
+		const some = () => {
+			for (const [r, a] of todo.splice(0, ROWS_A_FRAME))
+				fill(r, a);
+			if (todo.length > 0)
+				filling = requestAnimationFrame(some);
+		};
+		some();
+	};
 	const showRows = agents => {
-		const seen = new Set();
+		const seen = new Set(), todo = [];
 		let next = body.firstChild;
 		for (const a of agents) {
 			let key = a.worker + ' ' + a.host;
@@ -104,7 +114,7 @@
 			if (!known.has(key))
 				known.set(key, newRow());
 			const r = known.get(key);
-			fill(r, a);
+			todo.push([r, a]);
 			if (r.row === next)
 				next = next.nextSibling;
 			else
@@ -115,6 +125,7 @@
 				r.row.remove();
 				known.delete(key);
 			}
+		fillAll(todo);
 	};
 
 	// ---- the rest
@@ -156,6 +167,8 @@
 		    '(' + doc.alerts.length + ') ') + doc.realm + ' - firn';
 		document.body.classList.remove('old');
 		heard = performance.now();
+		// for whoever measures
+		performance.clearMeasures('firn-update');
 		performance.measure('firn-update', { start: begun, end: heard });
 	};
 	const late = () => {
@@ -179,7 +192,8 @@
 		setTimeout(poll, document.hidden ? LATE_MS : POLL_MS);
 	};
 
-	document.querySelector('thead th:nth-child(4)').prepend(legend(), ' ');
+	const head = document.querySelector('thead th:nth-child(4)');
+	head.replaceChildren(legend(), make('span', head.textContent));
 	body.replaceChildren();
 	document.addEventListener('visibilitychange', () => {
 		heard = performance.now();  // nobody looked

@@ -31,6 +31,8 @@ def pytest_configure(config):
     config.addinivalue_line(
         'markers', 'real_time: measures times; not with sanitizers')
     config.addinivalue_line(
+        'markers', 'browser: needs Chromium and Node.js')
+    config.addinivalue_line(
         'markers', 'long: more of the same, for a night\'s run')
 
 
