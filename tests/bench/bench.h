@@ -23,7 +23,10 @@
 #define BENCH_PACED 1000000 /* IDs, and IDs a second */
 #define BENCH_LATE_NS 5000 /* from here on it is asked: preempted? */
 
+#define BENCH_SYSCALL_NS 1000 /* no call is quicker that asks the kernel */
+
 typedef void (*bench_take)(void *arg);
+typedef uint64_t (*bench_counter)(void);
 
 static inline int64_t
 now_ns(void)
@@ -49,13 +52,12 @@ row_tail(const char *name, const struct histogram *h)
 		uint32_t parts, whole;
 	} marks[] = { { "p50", 1, 2 }, { "p99", 99, 100 },
 		{ "p99.9", 999, 1000 }, { "max", 1, 1 } };
-	char text[64];
+	char text[128];
 
 	for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++) {
 		snprintf(text, sizeof(text), "%s_%s", name, marks[i].name);
-		row(text,
-		    (double)histogram_quantile(
-			h, marks[i].parts, marks[i].whole));
+		row(text, (double)histogram_quantile(
+			      h, marks[i].parts, marks[i].whole));
 	}
 }
 
@@ -77,7 +79,7 @@ bench_loop(const char *name, bench_take take, void *arg)
 {
 	int64_t start_ns = now_ns(), start_cpu_ns = cpu_ns(), took_ns;
 	double taken = 0;
-	char text[64];
+	char text[96];
 
 	do {
 		for (int i = 0; i < BENCH_CHUNK; i++)
@@ -122,17 +124,22 @@ bench_preempted(void)
 
 /*
  * One call each microsecond.  NAME_max is the worst of all; NAME_own that
- * without the calls in which the kernel gave the processor to another.
+ * without the calls in which the kernel gave the processor to another;
+ * NAME_refill_max the worst of those in which `refills` (may be NULL) went up:
+ * the others ask the kernel for nothing, so what delays them is not theirs.
  */
 static inline void
-bench_paced(const char *name, bench_take take, void *arg)
+bench_paced(const char *name, bench_take take, void *arg, bench_counter refills)
 {
-	static struct histogram all, own;
+	static struct histogram all, own, refill;
 	int64_t due_ns = now_ns(), t, ns;
-	char text[64];
+	uint64_t before = refills != NULL ? refills() : 0;
+	bool preempted;
+	char text[96];
 
 	memset(&all, 0, sizeof(all));
 	memset(&own, 0, sizeof(own));
+	memset(&refill, 0, sizeof(refill));
 	(void)bench_preempted();
 	for (size_t i = 0; i < BENCH_PACED; i++) {
 		due_ns += 1000000000 / BENCH_PACED;
@@ -146,8 +153,19 @@ bench_paced(const char *name, bench_take take, void *arg)
 		take(arg);
 		ns = now_ns() - t;
 		histogram_add(&all, (uint64_t)ns);
-		if (ns <= BENCH_LATE_NS || !bench_preempted())
+		preempted = ns > BENCH_LATE_NS && bench_preempted();
+		if (!preempted)
 			histogram_add(&own, (uint64_t)ns);
+		if (ns > BENCH_SYSCALL_NS && refills != NULL &&
+		    refills() != before) {
+			before = refills();
+			if (!preempted)
+				histogram_add(&refill, (uint64_t)ns);
+		}
+	}
+	if (refills != NULL) {
+		snprintf(text, sizeof(text), "%s_refill", name);
+		row_tail(text, &refill);
 	}
 	row_tail(name, &all);
 	snprintf(text, sizeof(text), "%s_own", name);

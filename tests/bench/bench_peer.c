@@ -112,7 +112,7 @@ bench_uuid(void)
 		return (NOT_INSTALLED);
 	memcpy(&uuid_generate_time, &symbol, sizeof(symbol));
 	bench_loop("uuid", take_uuid, NULL);
-	bench_paced("uuid_paced", take_uuid, NULL);
+	bench_paced("uuid_paced", take_uuid, NULL, NULL);
 	return (0);
 }
 

@@ -220,17 +220,26 @@ take_short(void *arg)
 	firn_close(f);
 }
 
+static uint64_t
+refills_of_handle(void)
+{
+	struct firn_stats s = { .size = sizeof(s) };
+
+	check(firn_get_stats(handle, &s), handle);
+	return (s.refills);
+}
+
 static void
 bench_paced_next(void)
 {
 	handle = open_handle(0);
-	bench_paced("paced", take_next, NULL);
+	bench_paced("paced", take_next, NULL, refills_of_handle);
 }
 
 static void
 bench_control(void)
 {
-	bench_paced("control", take_nothing, NULL);
+	bench_paced("control", take_nothing, NULL, NULL);
 }
 
 static void
