@@ -352,7 +352,7 @@ say_sign(const struct contract *k)
 	char at[RFC3339_TEXT_MAX];
 	int64_t turns_ms;
 
-	if (reckon_sign_turns(&k->layout, &turns_ms) &&
+	if (layout_sign_ms(&k->layout, &turns_ms) &&
 	    rfc3339_format(turns_ms, at))
 		cmd_say(spec.name,
 		    "64 bits: IDs are negative in a signed column from %.10s "

@@ -151,15 +151,6 @@ reckon_is_seconds(
 		unix_ms < layout_end_ms(l) / 1000);
 }
 
-bool
-reckon_sign_turns(const struct firn_layout *l, int64_t *unix_ms)
-{
-	if (l->time_bits + l->worker_bits + l->sequence_bits < 64)
-		return (false);
-	*unix_ms = layout_tick_start_ms(l, INT64_C(1) << (l->time_bits - 1));
-	return (true);
-}
-
 int64_t
 reckon_not_before(
     int64_t now_ms, int64_t reserve_max_ms, int64_t skew_refuse_ms)

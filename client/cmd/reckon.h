@@ -46,13 +46,6 @@ FIRN_CHECK_RESULT bool reckon_is_seconds(
     const char *text, int64_t unix_ms, const struct firn_layout *l);
 
 /*
- * The instant from which IDs do not fit a signed integer of 64 bits.  False:
- * they always do.
- */
-FIRN_CHECK_RESULT bool reckon_sign_turns(
-    const struct firn_layout *l, int64_t *unix_ms);
-
-/*
  * When no window that anyone may hold by now reaches further: so long after
  * now as a window is long and a clock may be ahead.
  */

@@ -7,6 +7,8 @@
  */
 #include "layout.h"
 
+#include <string.h>
+
 #define ID_BITS 64
 #define TIME_BITS_MAX 62
 #define TICK_MS_MAX 3600000
@@ -156,7 +158,16 @@ layout_end_ms(const struct firn_layout *l)
 	return (layout_tick_start_ms(l, (int64_t)layout_tick_max(l) + 1));
 }
 
-/* A text such as "41/5+5/12" on its way through the reader. */
+bool
+layout_sign_ms(const struct firn_layout *l, int64_t *unix_ms)
+{
+	if (l->time_bits + l->worker_bits + l->sequence_bits < ID_BITS)
+		return (false);
+	*unix_ms = layout_tick_start_ms(l, INT64_C(1) << (l->time_bits - 1));
+	return (true);
+}
+
+/* A text such as "41/5+5/12" or "39/s8/w16@10ms" on its way in. */
 struct bits_text {
 	const char *text;
 	size_t at; /* next character; at a failure, the fault */
@@ -213,15 +224,55 @@ read_worker(struct bits_text *b, unsigned *datacenter, unsigned *worker)
 	return (true);
 }
 
+/* worker/sequence, or s sequence/w worker, which is that order. */
+static bool
+read_lower(struct bits_text *b, unsigned *datacenter, unsigned *worker,
+    unsigned *sequence, uint32_t *flags)
+{
+	*flags = 0;
+	if (b->text[b->at] != 's')
+		return (read_worker(b, datacenter, worker) &&
+			read_mark(b, '/') &&
+			read_field(b, 1, ID_BITS, sequence));
+	b->at++;
+	*flags = FIRN_SEQUENCE_ABOVE_WORKER;
+	return (read_field(b, 1, ID_BITS, sequence) && read_mark(b, '/') &&
+		read_mark(b, 'w') && read_worker(b, datacenter, worker));
+}
+
+/* The ticks that have a text; others are valid, but nobody asks for them. */
+static const struct {
+	const char *text;
+	uint32_t tick_ms;
+} ticks[] = { { "1ms", 1 }, { "10ms", 10 }, { "1s", 1000 } };
+
+/* Nothing, or @ and a tick, to the end. */
+static bool
+read_tick(struct bits_text *b, uint32_t *tick_ms)
+{
+	*tick_ms = 1;
+	if (b->text[b->at] != '@')
+		return (read_mark(b, '\0'));
+	b->at++;
+	for (size_t i = 0; i < sizeof(ticks) / sizeof(ticks[0]); i++) {
+		if (strcmp(b->text + b->at, ticks[i].text) == 0) {
+			*tick_ms = ticks[i].tick_ms;
+			return (true);
+		}
+	}
+	return (false);
+}
+
 int
 layout_parse_bits(const char *text, struct firn_layout *l, size_t *where)
 {
 	struct bits_text b = { .text = text, .at = 0, .left = ID_BITS };
 	unsigned time, datacenter, worker, sequence;
+	uint32_t flags, tick_ms;
 
 	if (!read_field(&b, 1, TIME_BITS_MAX, &time) || !read_mark(&b, '/') ||
-	    !read_worker(&b, &datacenter, &worker) || !read_mark(&b, '/') ||
-	    !read_field(&b, 1, ID_BITS, &sequence) || !read_mark(&b, '\0')) {
+	    !read_lower(&b, &datacenter, &worker, &sequence, &flags) ||
+	    !read_tick(&b, &tick_ms)) {
 		if (where != NULL)
 			*where = b.at;
 		return (FIRN_EINVAL);
@@ -232,7 +283,8 @@ layout_parse_bits(const char *text, struct firn_layout *l, size_t *where)
 		.worker_bits = (uint8_t)worker,
 		.sequence_bits = (uint8_t)sequence,
 		.datacenter_bits = (uint8_t)datacenter,
-		.tick_ms = 1,
+		.flags = flags,
+		.tick_ms = tick_ms,
 		.epoch_ms = LAYOUT_EPOCH_MS,
 		.name = "custom",
 	};
@@ -240,30 +292,52 @@ layout_parse_bits(const char *text, struct firn_layout *l, size_t *where)
 }
 
 static char *
-put_bits(char *p, unsigned bits)
+put_number(char *p, uint32_t v)
 {
-	if (bits >= 100)
-		*p++ = (char)('0' + bits / 100);
-	if (bits >= 10)
-		*p++ = (char)('0' + bits / 10 % 10);
-	*p++ = (char)('0' + bits % 10);
+	uint32_t unit = 1;
+
+	while (v / unit >= 10)
+		unit *= 10;
+	for (; unit > 0; unit /= 10)
+		*p++ = (char)('0' + v / unit % 10);
 	return (p);
+}
+
+static char *
+put_text(char *p, const char *text)
+{
+	while (*text != '\0')
+		*p++ = *text++;
+	return (p);
+}
+
+static char *
+put_worker(char *p, const struct firn_layout *l)
+{
+	unsigned lower = l->worker_bits;
+
+	if (l->datacenter_bits > 0 && l->datacenter_bits <= lower) {
+		p = put_text(put_number(p, l->datacenter_bits), "+");
+		lower -= l->datacenter_bits;
+	}
+	return (put_number(p, lower));
 }
 
 void
 layout_format_bits(const struct firn_layout *l, char buf[LAYOUT_TEXT_MAX])
 {
-	unsigned lower = l->worker_bits;
-	char *p = put_bits(buf, l->time_bits);
+	char *p = put_text(put_number(buf, l->time_bits), "/");
 
-	*p++ = '/';
-	if (l->datacenter_bits > 0 && l->datacenter_bits <= lower) {
-		p = put_bits(p, l->datacenter_bits);
-		*p++ = '+';
-		lower -= l->datacenter_bits;
+	if (sequence_is_above(l)) {
+		p = put_number(put_text(p, "s"), l->sequence_bits);
+		p = put_worker(put_text(p, "/w"), l);
+	} else {
+		p = put_text(put_worker(p, l), "/");
+		p = put_number(p, l->sequence_bits);
 	}
-	p = put_bits(p, lower);
-	*p++ = '/';
-	p = put_bits(p, l->sequence_bits);
+	if (l->tick_ms == 1000)
+		p = put_text(p, "@1s");
+	else if (l->tick_ms != 1)
+		p = put_text(put_number(put_text(p, "@"), l->tick_ms), "ms");
 	*p = '\0';
 }

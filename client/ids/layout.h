@@ -12,7 +12,7 @@
 
 #include "firn.h"
 
-#define LAYOUT_TEXT_MAX 40 /* "41/5+5/12" and its NUL */
+#define LAYOUT_TEXT_MAX 40 /* "39/s8/w5+11@10ms" and its NUL */
 
 /* Epoch of the firn preset and of custom splits: 2025-01-01T00:00:00Z. */
 #define LAYOUT_EPOCH_MS INT64_C(1735689600000)
@@ -32,9 +32,10 @@ bool layout_equal(const struct firn_layout *a, const struct firn_layout *b);
 
 /*
  * Reads "41/10/12" or "41/5+5/12" (datacenter + worker) into *l, with the
- * firn preset's epoch and a tick of 1 ms, named "custom".  FIRN_EINVAL, *l
- * untouched, with *where (if not NULL) at the fault: the character that does
- * not belong, or the start of the number that does not fit.
+ * firn preset's epoch, named "custom".  "39/s8/w16" is time, sequence, worker
+ * in that order.  "@10ms" or "@1s" at the end is the tick, else it is 1 ms.
+ * FIRN_EINVAL, *l untouched, with *where (if not NULL) at the fault: the
+ * character that does not belong, or the start of what does not fit.
  */
 int layout_parse_bits(const char *text, struct firn_layout *l, size_t *where);
 
@@ -70,5 +71,11 @@ int64_t layout_tick_start_ms(const struct firn_layout *l, int64_t tick);
 
 /* First millisecond after the last tick: from then on nothing is issued. */
 int64_t layout_end_ms(const struct firn_layout *l);
+
+/*
+ * The instant from which IDs do not fit a signed integer of 64 bits.  False:
+ * they always do.
+ */
+bool layout_sign_ms(const struct firn_layout *l, int64_t *unix_ms);
 
 #endif

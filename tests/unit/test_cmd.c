@@ -270,25 +270,6 @@ test_seconds(void **state)
 }
 
 static void
-test_sign(void **state)
-{
-	struct firn_layout l;
-	int64_t ms = 0;
-
-	(void)state;
-	assert_int_equal(firn_layout_preset("firn", &l), 0);
-	assert_false(reckon_sign_turns(&l, &ms));
-	assert_int_equal(firn_layout_preset("discord", &l), 0);
-	assert_true(reckon_sign_turns(&l, &ms));
-	for (int after = 0; after <= 1; after++) {
-		uint64_t id;
-
-		assert_int_equal(firn_id_floor(&l, ms - 1 + after, &id), 0);
-		assert_int_equal(id > INT64_MAX, after);
-	}
-}
-
-static void
 test_generation(void **state)
 {
 	struct contract k = { .generation = 0 };
@@ -753,7 +734,6 @@ main(void)
 		cmocka_unit_test(test_bits),
 		cmocka_unit_test(test_instant),
 		cmocka_unit_test(test_seconds),
-		cmocka_unit_test(test_sign),
 		cmocka_unit_test(test_generation),
 		cmocka_unit_test(test_escape),
 		cmocka_unit_test(test_rows),

@@ -167,6 +167,40 @@ presets_have_their_limits(void **state)
 	}
 }
 
+/* The day that IDs leave a signed column: the instants of each specification. */
+static void
+sign_bits_turn_when_they_do(void **state)
+{
+	static const struct {
+		const char *name;
+		int64_t unix_ms; /* 0: never within the field */
+	} cases[] = {
+		{ "firn", 0 }, { "twitter", 0 }, { "sonyflake", 0 },
+		{ "js53", 0 },
+		{ "discord",
+		    INT64_C(3619093655552) }, /* 2084-09-06T15:47:35.552Z */
+		{ "instagram",
+		    INT64_C(2413731649497) }, /* 2046-06-27T17:00:49.497Z */
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct firn_layout l = preset(cases[i].name);
+		int64_t ms = 0;
+		uint64_t id;
+
+		assert_int_equal(
+		    layout_sign_ms(&l, &ms), cases[i].unix_ms != 0);
+		assert_int_equal(ms, cases[i].unix_ms);
+		if (ms == 0)
+			continue;
+		assert_int_equal(firn_id_floor(&l, ms, &id), 0);
+		assert_true(id == UINT64_C(1) << 63);
+		assert_int_equal(firn_id_floor(&l, ms - 1, &id), 0);
+		assert_true(id < UINT64_C(1) << 63);
+	}
+}
+
 static void
 passes_2_53_within_a_month(void **state)
 {
@@ -584,16 +618,24 @@ bits_are_read(void **state)
 	static const struct {
 		const char *text;
 		unsigned time, worker, sequence, datacenter;
+		uint32_t flags, tick_ms;
 	} cases[] = {
-		{ "41/10/12", 41, 10, 12, 0 },
-		{ "41/5+5/12", 41, 10, 12, 5 },
-		{ "42/5+5/12", 42, 10, 12, 5 },
-		{ "1/0/1", 1, 0, 1, 0 },
-		{ "62/1/1", 62, 1, 1, 0 },
-		{ "1/62/1", 1, 62, 1, 0 },
-		{ "1/0/63", 1, 0, 63, 0 },
-		{ "41/10+0/13", 41, 10, 13, 10 },
-		{ "41/0+10/13", 41, 10, 13, 0 },
+		{ "41/10/12", 41, 10, 12, 0, 0, 1 },
+		{ "39/s8/w16@10ms", 39, 16, 8, 0, 1, 10 },
+		{ "39/16/8@10ms", 39, 16, 8, 0, 0, 10 },
+		{ "32/s16/w4+11@1s", 32, 15, 16, 4, 1, 1000 },
+		{ "41/s12/w10", 41, 10, 12, 0, 1, 1 },
+		{ "41/10/12@1ms", 41, 10, 12, 0, 0, 1 },
+		{ "1/s63/w0", 1, 0, 63, 0, 1, 1 },
+		{ "62/1/1@1s", 62, 1, 1, 0, 0, 1000 }, /* not valid: ends */
+		{ "41/5+5/12", 41, 10, 12, 5, 0, 1 },
+		{ "42/5+5/12", 42, 10, 12, 5, 0, 1 },
+		{ "1/0/1", 1, 0, 1, 0, 0, 1 },
+		{ "62/1/1", 62, 1, 1, 0, 0, 1 },
+		{ "1/62/1", 1, 62, 1, 0, 0, 1 },
+		{ "1/0/63", 1, 0, 63, 0, 0, 1 },
+		{ "41/10+0/13", 41, 10, 13, 10, 0, 1 },
+		{ "41/0+10/13", 41, 10, 13, 0, 0, 1 },
 	};
 
 	(void)state;
@@ -606,14 +648,14 @@ bits_are_read(void **state)
 		assert_int_equal(
 		    layout_parse_bits(cases[i].text, &l, &where), 0);
 		assert_int_equal(where, 99);
-		assert_true(layout_valid(&l));
+		assert_int_equal(layout_valid(&l), i != 7);
 		assert_int_equal(l.size, sizeof(l));
 		assert_int_equal(l.time_bits, cases[i].time);
 		assert_int_equal(l.worker_bits, cases[i].worker);
 		assert_int_equal(l.sequence_bits, cases[i].sequence);
 		assert_int_equal(l.datacenter_bits, cases[i].datacenter);
-		assert_int_equal(l.flags, 0);
-		assert_int_equal(l.tick_ms, 1);
+		assert_int_equal(l.flags, cases[i].flags);
+		assert_int_equal(l.tick_ms, cases[i].tick_ms);
 		assert_int_equal(l.epoch_ms, LAYOUT_EPOCH_MS);
 		assert_string_equal(l.name, "custom");
 	}
@@ -658,6 +700,22 @@ bad_bits_are_refused_at_their_place(void **state)
 		{ "297/10/12", 0, "41 after a wrap of 8 bits" },
 		{ "41/10/12x", 8, "a letter" },
 		{ "0x29/10/12", 0, "hex: a time of 0" },
+		{ "41/s12/10", 7, "the worker without its letter" },
+		{ "41/w10/s12", 3, "the usual order has no letters" },
+		{ "41/s12", 6, "the worker is missing" },
+		{ "41/s12/w", 8, "its number is" },
+		{ "41/s/w10", 4, "the sequence's is" },
+		{ "41/s0/w10", 4, "no sequence" },
+		{ "41/s12/w12", 8, "65 bits" },
+		{ "41/S12/w10", 3, "upper case" },
+		{ "41/10/12@", 9, "no tick" },
+		{ "41/10/12@10", 9, "a tick without a unit" },
+		{ "41/10/12@100ms", 9, "none of the three ticks" },
+		{ "41/10/12@0ms", 9, "a tick of 0" },
+		{ "41/10/12@1000ms", 9, "one text for each tick: 1s" },
+		{ "41/10/12@1s ", 9, "a space after" },
+		{ "41/10/12@1S", 9, "upper case" },
+		{ "39/s8/w16@10msx", 10, "a letter after" },
 	};
 
 	(void)state;
@@ -686,18 +744,31 @@ bits_are_written_as_read(void **state)
 
 	(void)state;
 	for (int i = 0; i < WORLDS; i++) {
-		struct firn_layout l = roll_layout(&d), again;
+		static const uint32_t ticks_ms[] = { 1, 10, 1000 };
+		struct firn_layout l, again;
 
+		do {
+			l = roll_layout(&d);
+			l.tick_ms = ticks_ms[dice_below(&d, 3)];
+		} while (!layout_valid(&l));
 		layout_format_bits(&l, text);
 		assert_int_equal(layout_parse_bits(text, &again, NULL), 0);
 		assert_int_equal(again.time_bits, l.time_bits);
 		assert_int_equal(again.worker_bits, l.worker_bits);
 		assert_int_equal(again.sequence_bits, l.sequence_bits);
 		assert_int_equal(again.datacenter_bits, l.datacenter_bits);
+		again.epoch_ms = l.epoch_ms;
+		assert_true(layout_equal(&l, &again));
 	}
 	odd = preset("twitter");
 	layout_format_bits(&odd, text);
 	assert_string_equal(text, "41/5+5/12");
+	odd = preset("sonyflake");
+	layout_format_bits(&odd, text);
+	assert_string_equal(text, "39/s8/w16@10ms");
+	odd = preset("js53");
+	layout_format_bits(&odd, text);
+	assert_string_equal(text, "38/7/8@10ms");
 	/* an invalid layout is still written, for the log line about it */
 	odd = split(255, 254, 100);
 	odd.datacenter_bits = 153;
@@ -706,6 +777,11 @@ bits_are_written_as_read(void **state)
 	odd.datacenter_bits = 255;
 	layout_format_bits(&odd, text);
 	assert_string_equal(text, "255/254/100");
+	odd.tick_ms = UINT32_MAX;
+	odd.flags = UINT32_MAX;
+	odd.datacenter_bits = 254;
+	layout_format_bits(&odd, text);
+	assert_string_equal(text, "255/s100/w254+0@4294967295ms");
 }
 
 int
@@ -714,6 +790,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(known_ids_come_apart),
 		cmocka_unit_test(presets_have_their_limits),
+		cmocka_unit_test(sign_bits_turn_when_they_do),
 		cmocka_unit_test(passes_2_53_within_a_month),
 		cmocka_unit_test(unknown_presets_are_refused),
 		cmocka_unit_test(validity_has_its_edges),
