@@ -2,7 +2,8 @@
 /*
  * idcheck - reads files of IDs as idload wrote them and says whether any ID
  * is there twice, whether each file only goes up, and whether each ID decodes
- * to an allowed worker and a believable time.
+ * to an allowed worker and a believable time: one of the windows that its
+ * agent had (--windows), and within what that agent's clock showed (--clock).
  *
  * Invariant: the search for repeats is exact whatever the files hold.  Each
  * file is mapped and cut into ascending runs (one, if it is as it should be),
@@ -28,10 +29,38 @@
 #define RUNS_MAX 1000000u /* a file cut more often is not worth a search */
 #define RANGES_MAX 256
 #define SEEN_MAX 65536u
+#define LINES_MAX 1000000u /* of a file of windows, or of a clock */
 
 struct run {
 	const uint64_t *next, *end;
 	unsigned file;
+};
+
+/* Ticks that the agent of some files was allowed to issue on a worker ID. */
+struct window {
+	uint64_t worker;
+	int64_t first, last;
+};
+
+/* From this instant on a clock was at most so far from the real time. */
+struct drift {
+	int64_t from_ms, behind_ms, ahead_ms;
+};
+
+struct table {
+	void *rows;
+	size_t n;
+};
+
+/* What is known of the agent that files came from. */
+struct origin {
+	struct table windows; /* sorted; n == 0 and rows == NULL: any */
+	struct table clock; /* ascending */
+};
+
+struct file {
+	const char *name;
+	struct origin from;
 };
 
 struct range {
@@ -51,13 +80,15 @@ struct check {
 	int64_t not_before_ms, not_after_ms;
 	int64_t ttl_ms, lead_ms; /* of pairs; -1: not looked at */
 	unsigned show; /* how many faults of a kind are told */
-	char **names;
+	struct origin from; /* of the files that are named next */
+	struct file *files;
 	unsigned nfiles;
 	struct run *runs;
 	unsigned nruns, runs_room;
 	bool hopeless; /* more runs than can be merged */
 	uint64_t ids, pairs;
 	uint64_t repeats, decreases, bad_worker, bad_time, bad_pair, bad_bits;
+	uint64_t bad_window;
 	uint64_t first_id, last_id; /* smallest and largest */
 	int64_t oldest_ms; /* largest age seen in a pair */
 	uint8_t seen[SEEN_MAX];
@@ -70,11 +101,18 @@ usage(FILE *out)
 	    "usage: idcheck [--layout NAME|T/W/S] [--epoch MS] [--tick MS]\n"
 	    "           [--workers A-B,C,...] [--not-before MS] "
 	    "[--not-after MS]\n"
-	    "           [--ttl MS] [--lead MS] [--show N] FILE...\n"
+	    "           [--ttl MS] [--lead MS] [--show N]\n"
+	    "           {[--windows W] [--clock C] FILE...}...\n"
 	    "FILE.ids holds 64-bit IDs in the order in which one thread took\n"
 	    "them, FILE.pairs clock readings around single calls (--ttl and\n"
-	    "--lead bound what those may say).  Exit status: 0 as it should\n"
-	    "be, 1 a fault, 64 usage, 2 a file that cannot be read.\n",
+	    "--lead bound what those may say).\n"
+	    "W is text, for the files named after it: WORKER FIRST LAST, the\n"
+	    "ticks that their IDs may have; an ID outside is a fault.  C is\n"
+	    "text, for those files, too: FROM_MS BEHIND_MS AHEAD_MS, how far\n"
+	    "from that instant on the clock may have been from the real one;\n"
+	    "--ttl and --lead are widened by that.  \"\" ends either.\n"
+	    "Exit status: 0 as it should be, 1 a fault, 64 usage, 2 a file\n"
+	    "that cannot be read.\n",
 	    out);
 }
 
@@ -92,6 +130,139 @@ tell(const struct check *c, uint64_t *count)
 	return ((*count)++ < c->show);
 }
 
+/* ---- what is known of an agent ----------------------------------------- */
+
+static int
+compare_windows(const void *a, const void *b)
+{
+	const struct window *x = a, *y = b;
+
+	if (x->worker != y->worker)
+		return (x->worker < y->worker ? -1 : 1);
+	return (x->first < y->first ? -1 : x->first > y->first);
+}
+
+/*
+ * Reads lines of three numbers, no more and no less; a row is three 64-bit
+ * numbers, too.  An empty name is no table, an empty file one without rows.
+ */
+static struct table
+read_table(const char *name)
+{
+	struct table t = { NULL, 0 };
+	int64_t(*rows)[3] = NULL;
+	char line[128], rest;
+	size_t room = 0;
+	FILE *f;
+
+	if (*name == '\0')
+		return (t);
+	f = fopen(name, "re");
+	if (f == NULL)
+		die(2, name, strerror(errno));
+	for (;;) {
+		if (t.n == room) {
+			room = room == 0 ? 64 : 2 * room;
+			rows = realloc(rows, room * sizeof(*rows));
+			if (rows == NULL || room > LINES_MAX)
+				die(2, name, "too many lines");
+		}
+		if (fgets(line, sizeof(line), f) == NULL)
+			break;
+		if (strchr(line, '\n') == NULL ||
+		    sscanf(line, "%" SCNd64 " %" SCNd64 " %" SCNd64 " %c",
+			&rows[t.n][0], &rows[t.n][1], &rows[t.n][2],
+			&rest) != 3)
+			die(2, name, "a line that is not three numbers");
+		t.n++;
+	}
+	if (ferror(f))
+		die(2, name, strerror(errno));
+	(void)fclose(f);
+	t.rows = rows;
+	return (t);
+}
+
+static struct table
+read_windows(const char *name)
+{
+	struct table t = read_table(name);
+	const struct window *w = t.rows;
+
+	if (t.n > 0)
+		qsort(t.rows, t.n, sizeof(*w), compare_windows);
+	for (size_t i = 0; i < t.n; i++) {
+		if (w[i].last < w[i].first ||
+		    (i > 0 && w[i].worker == w[i - 1].worker &&
+			w[i].first <= w[i - 1].last))
+			die(2, name, "windows that overlap, or are empty");
+	}
+	return (t);
+}
+
+static struct table
+read_clock(const char *name)
+{
+	struct table t = read_table(name);
+	const struct drift *d = t.rows;
+
+	for (size_t i = 0; i < t.n; i++) {
+		if (d[i].behind_ms < 0 || d[i].ahead_ms < 0 ||
+		    (i > 0 && d[i].from_ms < d[i - 1].from_ms))
+			die(2, name, "a clock that goes back, or less than 0");
+	}
+	return (t);
+}
+
+/* The last row that begins at or before this; NULL if none does. */
+static const struct window *
+window_find(const struct table *t, uint64_t worker, int64_t tick)
+{
+	const struct window *w = t->rows;
+	const struct window key = { worker, tick, tick };
+	size_t low = 0, high = t->n;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (compare_windows(&w[middle], &key) <= 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return (low > 0 ? &w[low - 1] : NULL);
+}
+
+static bool
+window_allows(const struct table *t, uint64_t worker, int64_t tick)
+{
+	static const struct window *last; /* IDs come in runs */
+
+	if (t->rows == NULL)
+		return (true);
+	if (last == NULL || last < (struct window *)t->rows ||
+	    last >= (struct window *)t->rows + t->n || last->worker != worker ||
+	    tick < last->first || tick > last->last)
+		last = window_find(t, worker, tick);
+	return (last != NULL && last->worker == worker && tick <= last->last);
+}
+
+/* What a clock was off until then, at most. */
+static struct drift
+clock_drift(const struct table *t, int64_t until_ms)
+{
+	const struct drift *d = t->rows;
+	struct drift found = { 0, 0, 0 };
+
+	for (size_t i = 0; i < t->n && d[i].from_ms <= until_ms; i++) {
+		if (d[i].behind_ms > found.behind_ms)
+			found.behind_ms = d[i].behind_ms;
+		if (d[i].ahead_ms > found.ahead_ms)
+			found.ahead_ms = d[i].ahead_ms;
+	}
+	return (found);
+}
+
 /* ---- one ID ------------------------------------------------------------ */
 
 static bool
@@ -106,8 +277,9 @@ worker_allowed(const struct check *c, uint64_t worker)
 }
 
 static void
-check_id(struct check *c, const char *name, size_t at, uint64_t id)
+check_id(struct check *c, const struct file *file, size_t at, uint64_t id)
 {
+	const char *name = file->name;
 	uint64_t tick, worker, sequence;
 	int64_t ms;
 
@@ -126,6 +298,12 @@ check_id(struct check *c, const char *name, size_t at, uint64_t id)
 		    "%s[%zu]: %" PRIu64 " is of worker %" PRIu64
 		    ", which is none of those allowed\n",
 		    name, at, id, worker);
+	if (!window_allows(&file->from.windows, worker, (int64_t)tick) &&
+	    tell(c, &c->bad_window))
+		fprintf(stderr,
+		    "%s[%zu]: %" PRIu64 " is of worker %" PRIu64
+		    " and tick %" PRIu64 ", in none of its agent's windows\n",
+		    name, at, id, worker, tick);
 	ms = layout_tick_start_ms(&c->layout, (int64_t)tick);
 	if ((ms < c->not_before_ms || ms > c->not_after_ms) &&
 	    tell(c, &c->bad_time))
@@ -138,14 +316,19 @@ check_id(struct check *c, const char *name, size_t at, uint64_t id)
 /*
  * The ID of a call that began at before_ns may be as old as its batch may
  * get, and as far ahead as borrowing goes; clocks are read apart, hence the
- * tick and a millisecond.
+ * tick and a millisecond.  Whatever its agent's clock ever showed counts: it
+ * may still go on from there.
  */
 static void
-check_pair(struct check *c, const char *name, size_t at, const struct pair *p)
+check_pair(
+    struct check *c, const struct file *file, size_t at, const struct pair *p)
 {
+	const char *name = file->name;
 	uint64_t tick, worker, sequence;
 	int64_t ms, age_ms, ahead_ms;
 	int64_t slack_ms = (int64_t)c->layout.tick_ms + 1;
+	struct drift off =
+	    clock_drift(&file->from.clock, p->after_ns / 1000000);
 
 	c->pairs++;
 	if (!layout_split(&c->layout, p->id, &tick, &worker, &sequence)) {
@@ -159,13 +342,14 @@ check_pair(struct check *c, const char *name, size_t at, const struct pair *p)
 	ahead_ms = ms - p->after_ns / 1000000;
 	if (age_ms > c->oldest_ms)
 		c->oldest_ms = age_ms;
-	if (c->ttl_ms >= 0 && age_ms > c->ttl_ms + slack_ms &&
+	if (c->ttl_ms >= 0 && age_ms > c->ttl_ms + off.behind_ms + slack_ms &&
 	    tell(c, &c->bad_pair))
 		fprintf(stderr,
 		    "%s[%zu]: %" PRIu64 " was %" PRId64
 		    " ms old when it was asked for\n",
 		    name, at, p->id, age_ms);
-	if (c->lead_ms >= 0 && ahead_ms > c->lead_ms + slack_ms &&
+	if (c->lead_ms >= 0 &&
+	    ahead_ms > c->lead_ms + off.ahead_ms + slack_ms &&
 	    tell(c, &c->bad_pair))
 		fprintf(stderr,
 		    "%s[%zu]: %" PRIu64 " was %" PRId64
@@ -220,12 +404,12 @@ add_run(
 static void
 read_ids(struct check *c, unsigned file)
 {
-	const char *name = c->names[file];
+	const char *name = c->files[file].name;
 	size_t n, start = 0;
 	const uint64_t *id = map_file(name, sizeof(*id), &n);
 
 	for (size_t i = 0; i < n; i++) {
-		check_id(c, name, i, id[i]);
+		check_id(c, &c->files[file], i, id[i]);
 		if (id[i] < c->first_id)
 			c->first_id = id[i];
 		if (id[i] > c->last_id)
@@ -250,10 +434,10 @@ static void
 read_pairs(struct check *c, unsigned file)
 {
 	size_t n;
-	const struct pair *p = map_file(c->names[file], sizeof(*p), &n);
+	const struct pair *p = map_file(c->files[file].name, sizeof(*p), &n);
 
 	for (size_t i = 0; i < n; i++)
-		check_pair(c, c->names[file], i, &p[i]);
+		check_pair(c, &c->files[file], i, &p[i]);
 }
 
 static bool
@@ -305,7 +489,8 @@ find_repeats(struct check *c)
 			fprintf(stderr,
 			    "repeated: %" PRIu64 " in %s and in "
 			    "%s\n",
-			    id, c->names[last_file], c->names[heap[0].file]);
+			    id, c->files[last_file].name,
+			    c->files[heap[0].file].name);
 		any = true;
 		last = id;
 		last_file = heap[0].file;
@@ -360,6 +545,13 @@ parse_layout(struct check *c, const char *text)
 		die(64, "--layout", "neither a preset nor T/W/S");
 }
 
+static void
+add_file(struct check *c, const char *name)
+{
+	c->files[c->nfiles].name = name;
+	c->files[c->nfiles++].from = c->from;
+}
+
 static const struct option options[] = {
 	{ "layout", required_argument, NULL, 'l' },
 	{ "epoch", required_argument, NULL, 'e' },
@@ -370,6 +562,8 @@ static const struct option options[] = {
 	{ "ttl", required_argument, NULL, 'T' },
 	{ "lead", required_argument, NULL, 'L' },
 	{ "show", required_argument, NULL, 's' },
+	{ "windows", required_argument, NULL, 'W' },
+	{ "clock", required_argument, NULL, 'C' },
 	{ "help", no_argument, NULL, 'h' },
 	{ NULL, 0, NULL, 0 },
 };
@@ -395,6 +589,12 @@ set_option(struct check *c, int o, const char *value)
 		c->lead_ms = number(value, "--lead");
 	else if (o == 's')
 		c->show = (unsigned)number(value, "--show");
+	else if (o == 'W')
+		c->from.windows = read_windows(value);
+	else if (o == 'C')
+		c->from.clock = read_clock(value);
+	else if (o == 1)
+		add_file(c, value);
 }
 
 static void
@@ -403,7 +603,11 @@ parse_options(struct check *c, int argc, char **argv)
 	int o;
 
 	parse_layout(c, "firn");
-	while ((o = getopt_long(argc, argv, "", options, NULL)) != -1) {
+	c->files = calloc((size_t)argc, sizeof(*c->files));
+	if (c->files == NULL)
+		die(2, "files", strerror(errno));
+	/* "-": files in their order among the options, as option 1 */
+	while ((o = getopt_long(argc, argv, "-", options, NULL)) != -1) {
 		if (o == 'h') {
 			usage(stdout);
 			exit(0);
@@ -414,8 +618,8 @@ parse_options(struct check *c, int argc, char **argv)
 		}
 		set_option(c, o, optarg);
 	}
-	c->names = argv + optind;
-	c->nfiles = (unsigned)(argc - optind);
+	while (optind < argc)
+		add_file(c, argv[optind++]);
 	if (c->nfiles == 0 || !layout_valid(&c->layout)) {
 		usage(stderr);
 		exit(64);
@@ -431,9 +635,9 @@ print_summary(const struct check *c)
 	       ", \"repeats\": %" PRIu64 ", \"decreases\": %" PRIu64
 	       ", \"bad_worker\": %" PRIu64 ", \"bad_time\": %" PRIu64
 	       ", \"bad_pair\": %" PRIu64 ", \"bad_bits\": %" PRIu64
-	       ", \"searched\": %s",
+	       ", \"bad_window\": %" PRIu64 ", \"searched\": %s",
 	    c->nfiles, c->ids, c->pairs, c->repeats, c->decreases,
-	    c->bad_worker, c->bad_time, c->bad_pair, c->bad_bits,
+	    c->bad_worker, c->bad_time, c->bad_pair, c->bad_bits, c->bad_window,
 	    c->hopeless ? "false" : "true");
 	if (c->pairs > 0)
 		printf(", \"oldest_ms\": %" PRId64, c->oldest_ms);
@@ -466,7 +670,7 @@ main(int argc, char **argv)
 
 	parse_options(&c, argc, argv);
 	for (unsigned i = 0; i < c.nfiles; i++) {
-		if (is_pairs(c.names[i]))
+		if (is_pairs(c.files[i].name))
 			read_pairs(&c, i);
 		else
 			read_ids(&c, i);
@@ -479,6 +683,7 @@ main(int argc, char **argv)
 	print_summary(&c);
 	free(c.runs);
 	return (c.hopeless || c.repeats + c.decreases + c.bad_worker +
-				      c.bad_time + c.bad_pair + c.bad_bits >
+				      c.bad_time + c.bad_pair + c.bad_bits +
+				      c.bad_window >
 				  0);
 }

@@ -176,3 +176,74 @@ def test_empty_files_and_bad_arguments(tmp_path):
     idcheck(status=64)
     idcheck('--workers', '3-1', path, status=64)
     idcheck('--layout', '41/10', path, status=64)
+
+
+# ---- what its agent was allowed to issue, and what its clock showed ----------
+
+def table(path, *rows):
+    path.write_text(''.join('%d %d %d\n' % row for row in rows))
+    return path
+
+
+def test_an_id_outside_the_windows_of_its_agent_is_found(tmp_path):
+    """The same IDs: fine from the agent whose ticks they are, a fault from
+    another one, and a fault one tick off at either end."""
+    own = write(tmp_path / 'own.ids', ids(3 * 4096))  # ticks 1000..1002
+    exact = table(tmp_path / 'exact', (8, 0, 9999), (7, 1000, 1001),
+                  (7, 1002, 1002), (6, 0, 9999))
+    assert idcheck('--windows', exact, own, status=0).json['bad_window'] == 0
+    for row in ((7, 1001, 1002), (7, 1000, 1001), (6, 0, 9999)):
+        short = table(tmp_path / 'short', row)
+        found = idcheck('--windows', short, own, status=1)
+        assert found.json['bad_window'] == (12288 if row[0] == 6 else 4096)
+        assert 'in none of its agent' in found.err
+    nothing = table(tmp_path / 'nothing')
+    assert idcheck('--windows', nothing, own,
+                   status=1).json['bad_window'] == 12288
+    # it holds for the files that are named after it, up to the next
+    other = write(tmp_path / 'other.ids', ids(10, worker=6))
+    idcheck(own, '--windows', table(tmp_path / 'six', (6, 1000, 1000)), other,
+            status=0)
+    idcheck('--windows', tmp_path / 'six', other, '--windows', exact, own,
+            status=0)
+    idcheck('--windows', tmp_path / 'six', other, own, status=1)
+    idcheck('--windows', tmp_path / 'six', other, '--windows', '', own,
+            status=0)
+
+
+def test_an_id_too_early_or_late_for_the_clock_of_its_agent(tmp_path):
+    """Bounds widen from the instant on that is named, by that and no more."""
+    def at(asked_ms, id_ms):
+        return ((EPOCH_MS + asked_ms) * 1000000,
+                (EPOCH_MS + asked_ms + 1) * 1000000, id_ms * MS)
+
+    old = write_pairs(tmp_path / 'old.pairs', at(5000, 2500))
+    new = write_pairs(tmp_path / 'new.pairs', at(5000, 6500))
+    bounds = ('--ttl', 1000, '--lead', 10)
+
+    def bad(path, *rows):
+        clock = table(tmp_path / 'clock', *rows)
+        result = idcheck(*bounds, '--clock', clock, path, status=None)
+        assert result.status == (result.json['bad_pair'] > 0)
+        return result.json['bad_pair']
+
+    before, after = EPOCH_MS + 4000, EPOCH_MS + 6000
+    assert bad(old) == bad(new) == 1
+    assert bad(old, (before, 1500, 0)) == bad(new, (before, 0, 1500)) == 0
+    assert bad(old, (before, 1490, 0)) == bad(new, (before, 0, 1480)) == 1
+    assert bad(old, (before, 0, 9999)) == bad(new, (before, 9999, 0)) == 1
+    assert bad(old, (after, 1500, 0)) == bad(new, (after, 0, 1500)) == 1
+    # what it showed once it may go on from
+    assert bad(old, (before, 1500, 0), (before + 1, 0, 0)) == 0
+
+
+def test_tables_that_cannot_be_understood_are_no_pass(tmp_path):
+    own = write(tmp_path / 'own.ids', ids(10))
+    for text in ('7 1000\n', '7 1000 1001 1\n', 'x 1 2\n', '7 1000 1001',
+                 '7 2000 1999\n', '7 0 1500\n7 1500 2000\n'):
+        (tmp_path / 'bad').write_text(text)
+        idcheck('--windows', tmp_path / 'bad', own, status=2)
+    for text in ('1 -1 0\n', '2 0 0\n1 0 0\n'):
+        (tmp_path / 'bad').write_text(text)
+        idcheck('--clock', tmp_path / 'bad', own, status=2)
+    idcheck('--windows', tmp_path / 'missing', own, status=2)
