@@ -64,6 +64,7 @@ struct agent {
 	struct clock clk;
 	struct instant now; /* of this wake-up */
 	struct clients *clients;
+	struct web *web; /* NULL: off */
 	enum gate_reason reason; /* as last logged */
 	bool reason_told; /* anything of it, yet */
 	mono_t remind_at;
@@ -286,6 +287,7 @@ on_look(evutil_socket_t fd, short what, void *arg)
 	log_tell_lost();
 	wake(a);
 	clients_look(a->clients);
+	web_look(a->web);
 	tell_state(&a->tell, &v);
 	alert_judge(&a->alert, &v);
 	herald_look(&a->herald, &a->alert.alarms, &v);
@@ -552,6 +554,7 @@ agent_run(struct agent *a, struct lease *lease, struct web *web)
 		on_web_fleet, on_web_agents, on_web_page, a };
 
 	a->lease = lease;
+	a->web = web;
 	lease_on_alert(lease, herald_fleet, &a->herald);
 	a->status = 1; /* unless a drain says otherwise */
 	a->clients = clients_open(

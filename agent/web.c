@@ -236,6 +236,20 @@ web_start(struct web *w, struct event_base *base, const struct web_host *host)
 }
 
 void
+web_look(struct web *w)
+{
+	int fd;
+
+	if (w == NULL || w->http == NULL || !w->has_path ||
+	    !listener_path_look(&w->at, &fd))
+		return;
+	http_relisten(w->http, fd);
+	if (dup3(fd, w->at.fd, O_CLOEXEC) == -1)
+		log_warn("http: socket %s", w->at.path);
+	close(fd);
+}
+
+void
 web_close(struct web *w)
 {
 	if (w == NULL)

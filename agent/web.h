@@ -36,6 +36,9 @@ FIRN_CHECK_RESULT int web_open(
 FIRN_CHECK_RESULT bool web_start(
     struct web *w, struct event_base *base, const struct web_host *host);
 
+/* Now and then: a Unix socket that somebody has removed is made again. */
+void web_look(struct web *w);
+
 /* NULL is fine. */
 void web_close(struct web *w);
 

@@ -14,6 +14,7 @@
 #include "http.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -287,6 +288,16 @@ http_open(struct event_base *base, int fd, http_fn *fn, void *arg)
 	h->listener = l;
 	evconnlistener_set_error_cb(l, on_accept_error);
 	return (h);
+}
+
+void
+http_relisten(struct http *h, int fd)
+{
+	(void)evconnlistener_disable(h->listener);
+	if (dup3(fd, evconnlistener_get_fd(h->listener), O_CLOEXEC) == -1)
+		log_warn("http: cannot listen anew");
+	if (evconnlistener_enable(h->listener) == -1)
+		log_warnx("http: no memory to accept connections");
 }
 
 void

@@ -40,6 +40,12 @@ __attribute__((warn_unused_result)) int http_bind(
  */
 struct http *http_open(struct event_base *base, int fd, http_fn *fn, void *arg);
 
+/*
+ * Accepts from another socket that listens, in place of its own; fd stays the
+ * caller's.  Who is connected goes on.
+ */
+void http_relisten(struct http *h, int fd);
+
 /* Closes all of it.  NULL is fine. */
 void http_close(struct http *h);
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """HTTP: what it says is so, and nobody who asks it delays an ID."""
 import os
+import re
 import shutil
 import signal
 import socket
@@ -432,7 +433,31 @@ def test_one_agent_speaks_for_the_fleet(lab):
     page = web.ask(agents[0].web, '/')
     assert page.headers['Content-Type'] == 'text/html; charset=utf-8'
     assert "default-src 'none'" in page.headers['Content-Security-Policy']
-    assert '<tr><th>Agents<td>3\n' in page.text, page.text
+    assert '<dt>Agents<dd>3<' in page.text, page.text
+    nonce = re.search("script-src 'nonce-([0-9a-f]{32})'",
+                      page.headers['Content-Security-Policy']).group(1)
+    assert page.text.count('nonce="%s"' % nonce) == 2
+    assert nonce not in web.ask(agents[0].web, '/').text
+
+    def rows():
+        doc = web.ask(agents[2].web, '/agents').json
+        return doc['whole'] and len(doc['agents']) == 3 and doc
+    doc = wait.until(rows, 20, 'all of them, read by one that is asked')
+    assert doc['realm'] == realm.name and doc['more'] == 0
+    assert {a['worker'] for a in doc['agents']} == {
+        a.worker() for a in agents}
+    for a in doc['agents']:
+        assert (a['level'], a['state'], a['reason']) == ('good', 'serving', '')
+        assert 0 <= a['age_ms'] < 60000 and 0 < a['left_ms'] <= 20500
+    # only while somebody asks, and not the more the more he asks
+    assert 'roll: ' not in agents[1].log()
+    asked, begun = agents[2].log().count('roll: '), time.monotonic()
+    for _ in range(100):
+        assert web.ask(agents[2].web, '/agents').status == 200
+    seconds = time.monotonic() - begun
+    read = agents[2].log().count('roll: ') - asked
+    print('100 questions in %.2f s: %d readings' % (seconds, read))
+    assert read <= seconds / 0.5 + 2
     check_metrics(m.text)
     assert sum(m['firn_fleet_workers{state="%s"}' % s]
                for s in ('taken', 'quarantined', 'free')) == 1024
@@ -489,6 +514,39 @@ def test_a_unix_socket_is_made_and_removed_as_the_other(lab):
     assert os.path.exists(agent.web)
     agent.up()  # what a killed one leaves is replaced
     assert web.ask(agent.web, '/healthz').status == 200
+    agent.end()
+    assert not os.path.exists(agent.web)
+
+
+def test_a_unix_socket_that_was_removed_is_made_again(lab):
+    """The same one to whoever asks: mode, lock and all; what somebody else
+    has put there is left alone, and said once."""
+    agent = served(lab, lab.realm()).up()
+    for leave_lock in (True, False):
+        before = os.stat(agent.web)
+        os.unlink(agent.web)
+        if not leave_lock:
+            os.unlink(agent.web + '.lock')
+        wait.until(lambda: os.path.exists(agent.web), 10, 'another socket')
+        after = os.stat(agent.web)
+        assert stat.S_ISSOCK(after.st_mode) and after.st_mode == before.st_mode
+        assert os.path.exists(agent.web + '.lock')
+        for _ in range(3):
+            assert web.ask(agent.web, '/healthz').text == 'ok\n'
+    assert agent.log().count('%s: it was removed, and is made again'
+                             % agent.web) == 2
+    fds = open_fds(agent)
+    os.unlink(agent.web)
+    with open(agent.web, 'w') as f:
+        f.write('mine')
+    wait.until(lambda: 'something else has taken its place' in agent.log(),
+               10, agent.tail)
+    os.unlink(agent.web)
+    wait.until(lambda: os.path.exists(agent.web) and stat.S_ISSOCK(
+        os.stat(agent.web).st_mode), 10, 'another socket')
+    assert web.ask(agent.web, '/readyz').status == 200
+    wait.until(lambda: open_fds(agent) <= fds + 2, 10, 'none is lost')
+    assert agent.log().count('something else has taken its place') == 1
     agent.end()
     assert not os.path.exists(agent.web)
 
