@@ -82,7 +82,7 @@ hold('rules: no rule for the alert', kinds - asked)
 hold('rules: no agent raises', asked - kinds)
 headings = {re.sub(r'[^\w -]', '', h.lower()).replace(' ', '-')
             for h in re.findall(r'^#+ (.+)', read('contrib/RUNBOOK.md'), re.M)}
-anchors = re.findall(r'runbook_url: \S+/RUNBOOK\.md#(\S+)', rules)
+anchors = re.findall(r'runbook: contrib/RUNBOOK\.md#(\S+)', rules)
 hold('rules: no heading of the runbook', set(anchors) - headings)
 if len(anchors) != len(alerts) or len(alerts) < 15:
     faults.append(f'rules: {len(alerts)} alerts, {len(anchors)} anchors')
