@@ -31,7 +31,11 @@ run_logged() {
 # ---- packages ----------------------------------------------------------------
 
 package_there() {
-	[ "$1" = default-jre-headless ] && command -v java >/dev/null && return
+	case $1 in # whoever brought it
+	default-jre-headless) command -v java >/dev/null && return ;;
+	nodejs) command -v node >/dev/null && return ;;
+	npm) command -v npm >/dev/null && return ;;
+	esac
 	case $(dpkg-query -W -f '${db:Status-Abbrev}' "$1" 2>/dev/null) in
 	ii*|hi*) return 0 ;;
 	esac
