@@ -97,4 +97,5 @@ lease_figures(
 	out->reserve_ms = min64(out->reserve_ms, l->claim.k.reserve_max_ms);
 	out->has_end = true;
 	out->end_ms = layout_end_ms(&l->claim.k.layout);
+	out->has_sign = layout_sign_ms(&l->claim.k.layout, &out->sign_ms);
 }

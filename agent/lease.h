@@ -43,6 +43,8 @@ struct lease_figures {
 	int64_t reserve_ms; /* length of a whole window */
 	bool has_end;
 	int64_t end_ms; /* of the layout */
+	bool has_sign;
+	int64_t sign_ms; /* from when on IDs are negative, if signed */
 	struct sysclock_kernel kernel;
 	bool step_unsettled; /* a step is to be judged, or not followed */
 };

@@ -202,6 +202,9 @@ put_lease(struct expo *e, const struct metrics_view *v)
 	gauge_ms(e, "firn_layout_end_timestamp_seconds",
 	    "When the layout's time field ends.", v->lease.has_end,
 	    v->lease.end_ms);
+	gauge_ms(e, "firn_layout_sign_timestamp_seconds",
+	    "From when on IDs are negative in a signed column.",
+	    v->lease.has_sign, v->lease.sign_ms);
 }
 
 /* ---- clients -------------------------------------------------------------------- */

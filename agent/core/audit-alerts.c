@@ -171,18 +171,25 @@ raise_workers(const struct audit *before, struct audit *out)
 	a->limit = (int64_t)usable;
 }
 
+/*
+ * A year before IDs leave a signed column, and a year before the last tick.
+ * The first is no end: once it has come there is nothing more to plan.
+ */
 static void
 raise_ending(
     const struct audit_input *in, const struct audit *before, struct audit *out)
 {
-	int64_t end_ms = layout_end_ms(&in->k->layout);
+	int64_t end_ms = layout_end_ms(&in->k->layout), sign_ms;
+	int64_t when_ms = end_ms;
 	struct audit_alert *a;
 
-	if (sub_sat(end_ms, in->now_ms) > AUDIT_ENDING_MS)
+	if (layout_sign_ms(&in->k->layout, &sign_ms) && in->now_ms < sign_ms)
+		when_ms = sign_ms;
+	if (sub_sat(when_ms, in->now_ms) > AUDIT_ENDING_MS)
 		return;
 	a = raise_alert(out, before, AUDIT_EPOCH_ENDING, NO_WORKER);
-	a->value = end_ms;
-	a->limit = AUDIT_ENDING_MS;
+	a->value = when_ms;
+	a->limit = end_ms;
 }
 
 /* Once raised, until it is a tenth below: no coming and going at the limit. */

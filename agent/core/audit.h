@@ -85,7 +85,8 @@ enum audit_kind {
 	AUDIT_AGENT_STALE, /* value: ms since its last write */
 	AUDIT_DUPLICATE_CLAIM, /* value: claims of that worker ID */
 	AUDIT_WORKERS_LOW, /* value: free, limit: usable */
-	AUDIT_EPOCH_ENDING, /* value: Unix ms after the last tick */
+	AUDIT_EPOCH_ENDING, /* limit: Unix ms after the last tick; value: the
+			     * same, or earlier that of the sign bit */
 	AUDIT_FLEET_SKEW, /* value: spread in ms */
 	AUDIT_MARKS_DELETED, /* value: how many */
 	AUDIT_KINDS,

@@ -22,10 +22,18 @@
 static void
 ending_words(const struct audit_alert *a, char buf[SUMMARY_WORDS_MAX])
 {
-	char when[RFC3339_TEXT_MAX];
+	char when[RFC3339_TEXT_MAX], last[RFC3339_TEXT_MAX];
 
+	/* a limit below it is that of an auditor of another version */
 	if (!rfc3339_format(a->value, when))
 		(void)snprintf(when, sizeof(when), "an end");
+	else if (a->limit > a->value && rfc3339_format(a->limit, last)) {
+		(void)snprintf(buf, SUMMARY_WORDS_MAX,
+		    "IDs are negative in a signed column from %s on; the "
+		    "layout has ticks until %s",
+		    when, last);
+		return;
+	}
 	(void)snprintf(buf, SUMMARY_WORDS_MAX,
 	    "the layout has ticks until %s: plan its successor", when);
 }

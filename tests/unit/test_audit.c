@@ -582,6 +582,40 @@ test_epoch_ends(void **state)
 	fleet_close(&f);
 }
 
+/* A year before the day, not before, and no more once it has come. */
+static void
+test_sign_turns(void **state)
+{
+	const struct audit_alert *a;
+	char words[SUMMARY_WORDS_MAX];
+	struct fleet f;
+	int64_t sign_ms;
+
+	(void)state;
+	fleet_open(&f, 1);
+	assert_int_equal(firn_layout_preset("instagram", &f.k.layout), 0);
+	assert_true(layout_sign_ms(&f.k.layout, &sign_ms));
+	f.in.now_ms = sign_ms - AUDIT_ENDING_MS - 1;
+	assert_int_equal(reckon(&f, false)->nalerts, 0);
+	f.in.now_ms++;
+	a = alert(reckon(&f, true), AUDIT_EPOCH_ENDING, NO_WORKER);
+	assert_false(a->critical);
+	summary_alert_words(a, words);
+	assert_string_equal(words,
+	    "IDs are negative in a signed column from 2046-06-27T17:00:49.497Z "
+	    "on; the layout has ticks until 2081-04-30T12:54:37.273Z");
+	f.in.now_ms = sign_ms;
+	f.in.audit_ms = 1; /* nothing stands for a sweep more */
+	assert_int_equal(reckon(&f, true)->nalerts, 0);
+	f.in.now_ms = layout_end_ms(&f.k.layout) - AUDIT_ENDING_MS;
+	a = alert(reckon(&f, true), AUDIT_EPOCH_ENDING, NO_WORKER);
+	summary_alert_words(a, words);
+	assert_string_equal(words,
+	    "the layout has ticks until 2081-04-30T12:54:37.273Z: plan its "
+	    "successor");
+	fleet_close(&f);
+}
+
 /* ---- documents of strangers ----------------------------------------------------------------- */
 
 static void
@@ -647,6 +681,7 @@ main(void)
 		cmocka_unit_test(test_stale_after_an_outage),
 		cmocka_unit_test(test_doubles_take_two),
 		cmocka_unit_test(test_epoch_ends),
+		cmocka_unit_test(test_sign_turns),
 		cmocka_unit_test(test_strangers),
 	};
 
