@@ -139,6 +139,25 @@ FIRN_CHECK_RESULT int firn_decode(
 FIRN_CHECK_RESULT int firn_id_floor(
     const struct firn_layout *l, int64_t unix_ms, uint64_t *id);
 
+/* ---- shards ------------------------------------------------------------ */
+
+/*
+ * The shard of an ID, 0 to n - 1: even over n shards whatever the layout, the
+ * rate and the sequence do (`id % n` is not: at low rates the low bits are all
+ * alike).  The same for ever, and easy to have in another language, in 64-bit
+ * unsigned arithmetic that wraps:
+ *
+ *   x = (id ^ id >> 30) * 0xbf58476d1ce4e5b9   SplitMix64's finalizer
+ *   x = (x ^ x >> 27) * 0x94d049bb133111eb
+ *   x = x ^ x >> 31
+ *   shard = the upper 64 of the 128 bits of x * n
+ *
+ * With k times as many shards each one is cut in k: firn_shard(id, k * n) / k
+ * is firn_shard(id, n).  Any other n moves most IDs.  Pure.
+ * FIRN_EINVAL: n is 0 or over 2147483647.
+ */
+FIRN_CHECK_RESULT int firn_shard(uint64_t id, uint32_t n);
+
 /* ---- text forms of 64-bit IDs ---------------------------------------- */
 
 enum firn_format {
