@@ -83,6 +83,8 @@
 			if (r.texts[i].data === text)
 				return;
 			r.texts[i].data = text;
+			if (i === 3)
+				r.row.cells[2].title = text;
 			if (i === 4) {
 				const x = at((a.skew_us || 0) / 1e6);
 				r.length.setAttribute('x', Math.min(0, x));

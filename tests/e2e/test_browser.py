@@ -192,7 +192,7 @@ def test_the_page_of_a_fleet(lab, browser):
     for name, options in (('light', {}), ('dark', {'dark': True}),
                           ('narrow', {'width': 400, 'whole': True})):
         path = '%s/%s.png' % (lab.dir, name)
-        browser.do('shot', path=path, **dict({'height': 560}, **options))
+        browser.do('shot', path=path, **dict({'height': 450}, **options))
         assert os.path.getsize(path) > 5000
         if picture:
             shutil.copyfile(path, picture if name == 'light' else
