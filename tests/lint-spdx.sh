@@ -5,7 +5,7 @@
 cd "$FIRN_SRCDIR" || exit 1
 files=$(find agent client include tests contrib man m4 .ci configure.ac \
     Makefile.am -type f 2>/dev/null | grep -vE \
-    '/__pycache__/|/\.|\.(o|lo|la|so|pyc|tsv|json|md|in|log|trs)$' |
+    '/__pycache__/|/\.|\.(o|lo|la|so|pyc|tsv|png|json|md|in|log|trs)$' |
     grep -vE '^m4/(lib|lt|pkg\.m4)')
 bad=0 n=0
 for f in $files; do
