@@ -14,6 +14,13 @@
 #include "sysclock.h"
 
 #define RETRY_MS 500 /* while no verdict can be given */
+/*
+ * For so many audit_ms a summary bears out: within three another agent audits
+ * if the auditor has died, and until that is read nobody needs more.  (Else a
+ * large fleet, all at once, would read its peers with each renewal, and keep
+ * ZooKeeper too busy for the sweep that ends it.)
+ */
+#define SUMMARY_PERIODS 4
 #define SAID_MAX 32 /* own words that are remembered */
 /* A leap that moves by less is the same one: a wall clock left alone drifts. */
 #define SAME_LEAP_NS (1000 * NS_PER_MS)
@@ -35,6 +42,8 @@ struct judge {
 	struct peers *peers;
 	bool due; /* a sample asks for a reading */
 	mono_t retry_at;
+	unsigned failures; /* readings in a row that came to nothing */
+	struct skew_others read; /* by the last one; peers 0: not to go by */
 	mono_t now; /* of the reply at hand */
 	int64_t base_seen_ns; /* own time's base at the last sample */
 	bool leapt; /* a leap waits for the next reading of the peers */
@@ -224,6 +233,37 @@ decide_leap(struct judge *j, const struct instant *now)
 		    ahead_ns / NS_PER_MS, what);
 }
 
+/*
+ * ZooKeeper is too busy, and the whole fleet may be about to ask again: later
+ * each time, from half of it to all of it.
+ */
+static int64_t
+back_off_ms(struct judge *j)
+{
+	int64_t ms = (int64_t)RETRY_MS << (j->failures < 10 ? j->failures : 10);
+	struct entropy rnd;
+
+	j->failures++;
+	sysclock_entropy(&rnd);
+	ms = min64(ms, max64(j->conf->audit_ms, RETRY_MS));
+	return (ms / 2 + (int64_t)(rnd.word[0] % (uint64_t)(ms / 2 + 1)));
+}
+
+/* What the peers said, to go by while there is no summary. */
+static void
+remember_read(struct judge *j)
+{
+	const struct skew *s = &j->skew;
+
+	j->read = (struct skew_others){
+		.average_us = s->average_us,
+		.peers = s->phase == SKEW_JUDGED ? s->peers : 0,
+		.epoch = s->own.epoch,
+		.swept_ms = s->own.stamp_ms,
+		.oldest_stamp_ms = s->own.stamp_ms,
+	};
+}
+
 static void
 on_peers(void *arg, const struct peers_result *r)
 {
@@ -234,11 +274,13 @@ on_peers(void *arg, const struct peers_result *r)
 	j->peers = NULL; /* frees itself */
 	if (!r->good) {
 		j->due = true;
-		j->retry_at = mono_add_ms(j->now, RETRY_MS);
+		j->retry_at = mono_add_ms(j->now, back_off_ms(j));
 		return;
 	}
+	j->failures = 0;
 	(void)skew_judge(
 	    &j->skew, j->now, r->peers, r->n, r->others, j->boot_id);
+	remember_read(j);
 	say_verdict(j, &before);
 	if (judge_waits(j)) {
 		j->due = true;
@@ -264,25 +306,41 @@ said_at(const struct judge *j, int64_t stamp_ms)
 	return (offset_us);
 }
 
+/* What the auditor found, if that is no older than fresh_ms. */
+static bool
+take_summary(const struct judge *j, const struct audit *a, int64_t fresh_ms,
+    struct skew_others *out)
+{
+	uint64_t counted;
+
+	if (a == NULL ||
+	    sub_sat(j->skew.own.stamp_ms, a->swept_ms) > fresh_ms ||
+	    !audit_average(a, said_at(j, a->swept_ms), j->conf->skew_warn_ms,
+		&out->average_us, &counted))
+		return (false);
+	out->peers = (unsigned)counted;
+	out->epoch = a->epoch;
+	out->swept_ms = a->swept_ms;
+	out->oldest_stamp_ms = a->oldest_stamp_ms;
+	return (true);
+}
+
 /*
- * Is all well by what the auditor found?  Whatever is not is judged by what
- * the peers say themselves.
+ * Is all well by the summary, or where there is none by the own last reading,
+ * which does as long as a summary would?  Whatever is not is judged by what
+ * the peers say themselves, now.
  */
 static bool
 is_borne_out(struct judge *j, mono_t now, const struct audit *a)
 {
+	int64_t fresh_ms = SUMMARY_PERIODS * j->conf->audit_ms;
 	struct skew_others others;
-	uint64_t counted;
 
-	if (a == NULL || j->leapt || j->clk->judged ||
-	    !audit_average(a, said_at(j, a->swept_ms), j->conf->skew_warn_ms,
-		&others.average_us, &counted))
+	if (j->leapt || j->clk->judged)
 		return (false);
-	others.peers = (unsigned)counted;
-	others.epoch = a->epoch;
-	others.swept_ms = a->swept_ms;
-	others.oldest_stamp_ms = a->oldest_stamp_ms;
-	return (skew_confirm(&j->skew, now, &others, 2 * j->conf->audit_ms));
+	if (take_summary(j, a, fresh_ms, &others))
+		return (skew_confirm(&j->skew, now, &others, fresh_ms));
+	return (skew_confirm(&j->skew, now, &j->read, j->conf->audit_ms));
 }
 
 void
@@ -372,6 +430,7 @@ judge_leap(struct judge *j, const struct instant *now, bool connected)
 	if (j->leapt)
 		return (false);
 	j->leapt = true;
+	j->retry_at = (mono_t){ 0 }; /* at once */
 	return (true);
 }
 
