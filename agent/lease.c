@@ -520,13 +520,7 @@ update_file(struct lease *l, const struct instant *now, const struct window *w)
 	if (l->stopped != NULL || l->ended)
 		return;
 	memcpy(r.realm, l->conf->realm, sizeof(r.realm));
-	/* Whom the mark names, also while the old window is used up. */
-	memcpy(r.claim,
-	    l->claim.has_own && l->claim.own.owned &&
-		    l->claim.own.worker == w->worker
-		? l->claim.own.owner
-		: w->owner,
-	    sizeof(r.claim));
+	memcpy(r.claim, claim_window_owner(&l->claim, w), sizeof(r.claim));
 	hold_update(l->hold, now->boot, tick, &r);
 	gate->on_file = hold_limits(l->hold, &gate->local_mark);
 	gate->state_failed = hold_failed(l->hold);

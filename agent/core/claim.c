@@ -141,6 +141,19 @@ claim_window(struct claim *c, struct claim_now now)
 	return (NULL);
 }
 
+const char *
+claim_window_owner(const struct claim *c, const struct window *w)
+{
+	/*
+	 * One that was taken over from others goes on above what they may have
+	 * issued: its name frees no tick of the window before.
+	 */
+	if (claim_owns(c) && c->own.worker == w->worker &&
+	    c->own.floor <= w->floor)
+		return (c->own.owner);
+	return (w->owner);
+}
+
 /*
  * There is no window, but a mark that is ours, or is waited for: so far ahead
  * that it need not be raised yet.

@@ -261,6 +261,12 @@ void claim_stop(struct claim *c, struct claim_now now, int64_t last_tick);
  */
 const struct window *claim_window(struct claim *c, struct claim_now now);
 
+/*
+ * The name to be kept on file beside this window: while the mark carries it,
+ * nobody else has issued above the window's floor.
+ */
+const char *claim_window_owner(const struct claim *c, const struct window *w);
+
 /* Writes the gate's realm and window. */
 void claim_facts(struct claim *c, struct claim_now now, struct gate *gate);
 

@@ -140,7 +140,7 @@ world_update_facts(struct host *h, struct claim_now t)
 		.zxid = h->claim.zxid,
 		.base_ns = h->clock.base_ns,
 	};
-	memcpy(p.claim, w->owner, sizeof(p.claim));
+	memcpy(p.claim, claim_window_owner(&h->claim, w), sizeof(p.claim));
 	update_paper(
 	    h, t.boot, layout_tick_of(&p.contract.layout, t.unix_ms), &p);
 	gate->on_file = !h->hold.absent;

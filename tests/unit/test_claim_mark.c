@@ -969,6 +969,52 @@ test_resume_too_late(void **state)
 	    rig_z.trees[0].marks[0].mark.ceiling, past.ceiling + 30000);
 }
 
+/*
+ * Another had the ID meanwhile, and is gone: the mark is taken over from him
+ * while the window on file still stands.  What the file then says must not
+ * tell the next process that his ticks are free.
+ */
+static void
+test_resume_after_a_stranger(void **state)
+{
+	struct agent a, b, c;
+	struct claim_past past;
+	const struct window *w;
+	int64_t his;
+
+	(void)state;
+	stand(&a, 1);
+	live(&a, RIG_RENEW_MS);
+	past = past_of(&a, true, tick_now(&a));
+	keeper_end_session(&rig_z, a.session);
+	his = past.ceiling + 1500; /* his clock is ahead, and he has issued */
+	strangers_mark(0, his);
+	rig_ms += past.ceiling - tick_now(&a) - 100;
+	agent_init(&b, 2);
+	claim_resume(&b.c, &past);
+	assert_string_equal(claim_window_owner(&b.c, &b.c.old), past.claim);
+	agent_connect(&b);
+	settle(&b);
+	state_is(&b, CLAIM_STANDING);
+	assert_int_equal(b.c.own.worker, 0);
+	assert_int_equal(b.c.own.floor, his);
+	w = claim_window(&b.c, now_of(&b));
+	assert_ptr_equal(w, &b.c.old);
+
+	/* Killed here; what b has kept on file beside the old window. */
+	past.local_mark = tick_now(&b);
+	memcpy(past.claim, claim_window_owner(&b.c, w), sizeof(past.claim));
+	keeper_end_session(&rig_z, b.session);
+	agent_init(&c, 3);
+	claim_resume(&c.c, &past);
+	agent_connect(&c);
+	settle(&c);
+	for (int64_t t = past.ceiling + 1; t <= his; t++) {
+		rig_ms++;
+		assert_false(facts(&c).worker == 0 && issues(&c, t));
+	}
+}
+
 /* Doubt forbids resuming; it never forbids respecting a mark. */
 static void
 test_past_is_a_floor(void **state)
@@ -1174,6 +1220,7 @@ main(void)
 		TEST(test_stop_goes_on_through_a_watch),
 		TEST(test_resume),
 		TEST(test_resume_too_late),
+		TEST(test_resume_after_a_stranger),
 		TEST(test_past_is_a_floor),
 		TEST(test_hold_still),
 		TEST(test_walks_past_denied_marks),
