@@ -104,6 +104,7 @@ class Proxy:
         self.links = set()
         self.rules = []
         self.accepted = 0
+        self.sessions = set()  # whose connections came through here
         self.counts = collections.Counter()  # requests seen, by operation
         self.holes = set()  # directions in which bytes vanish
         self.refusing = False
@@ -283,6 +284,10 @@ class Proxy:
                 self._send(link, link.other(side), frame)
 
     def _passes(self, link, side, frame):
+        if side.frames <= CONNECT_FRAMES and side is link.server \
+                and len(frame) >= 16:
+            self.sessions.add(struct.unpack_from('>q', frame, 8)[0])
+            self.sessions.discard(0)  # one that has expired
         if side.frames <= CONNECT_FRAMES or side.silent:
             return not side.silent
         if side is link.client:
