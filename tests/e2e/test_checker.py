@@ -1,11 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """idcheck itself: what it must find, planted; what it must not find."""
 import array
+import json
+import os
 import struct
+import sys
 
 import pytest
 
-from firnlab.build import run
+from firnlab.build import SOURCE, run
+
+sys.path.append(os.path.join(SOURCE, 'tests', 'chaos'))
+import schedule  # noqa: E402
+import txnlog  # noqa: E402
 
 EPOCH_MS = 1735689600000
 MS = 1 << 22
@@ -247,3 +254,101 @@ def test_tables_that_cannot_be_understood_are_no_pass(tmp_path):
         (tmp_path / 'bad').write_text(text)
         idcheck('--clock', tmp_path / 'bad', own, status=2)
     idcheck('--windows', tmp_path / 'missing', own, status=2)
+
+
+# ---- what ZooKeeper's log says that agents were allowed ----------------------
+
+AGENTS = {11: 'a', 12: 'a', 21: 'b'}  # session: agent
+PATH = '/firn/r/marks.%s/%04d'
+
+
+def replay(*writes):
+    """Each is (session, kind, owner, ceiling[, worker[, generation]])."""
+    changes = []
+    for zxid, (session, kind, owner, ceiling, *where) in enumerate(writes):
+        worker, generation = (where + [7, '1-x'][len(where):])[:2]
+        data = json.dumps({'owner': owner, 'ceiling_tick': str(ceiling)})
+        changes.append(txnlog.Change(zxid, session, kind,
+                                     PATH % (generation, worker),
+                                     data.encode()))
+    return txnlog.Windows(changes, AGENTS)
+
+
+def test_the_windows_of_a_mark_that_changes_hands():
+    """Above what was taken over, up to what was confirmed last; a clean stop
+    gives the rest back; a restart is the same agent under a new name."""
+    found = replay((11, 'create', 'A', 100), (11, 'set', 'A', 200),
+                   (12, 'set', 'A2', 200), (12, 'set', 'A2', 300),
+                   (21, 'set', 'B', 300), (21, 'set', 'B', 400),
+                   (21, 'set', 'B', 350), (12, 'set', 'A3', 350),
+                   (12, 'set', 'A3', 500))
+    assert found.wrong == []
+    assert found.allowed == {'a': [(7, 101, 300), (7, 351, 500)],
+                             'b': [(7, 301, 350)]}
+    assert found.takeovers == 3 and found.writes == 9
+
+
+@pytest.mark.parametrize('wrong, writes', [
+    ('takes over', [(11, 'create', 'A', 100), (11, 'set', 'A', 200),
+                    (21, 'set', 'B', 150)]),
+    ('lowers', [(11, 'create', 'A', 100), (11, 'set', 'A', 200),
+                (21, 'set', 'B', 200), (21, 'set', 'B', 190)]),
+    ('raises', [(11, 'create', 'A', 100), (11, 'set', 'A', 200),
+                (11, 'set', 'A', 150), (11, 'set', 'A', 300)]),
+    ('writes as A', [(11, 'create', 'A', 100), (21, 'set', 'A', 200)]),
+    ('a stranger', [(99, 'create', 'X', 100)]),
+    ('a deletes', [(11, 'create', 'A', 100), (11, 'delete', 'A', 0)]),
+    ('no mark was there', [(11, 'set', 'A', 100)]),
+    ('allowed to a and to b', [(11, 'create', 'A', 100),
+                               (11, 'set', 'A', 300), (99, 'delete', '', 0),
+                               (21, 'create', 'B', 250),
+                               (21, 'set', 'B', 400)]),
+    ('allowed to a and to b', [(11, 'create', 'A', 100),
+                               (11, 'set', 'A', 900), (21, 'create', 'B', 250,
+                                                       7, '2-y'),
+                               (21, 'set', 'B', 300, 7, '2-y')]),
+])
+def test_what_no_agent_may_write_is_found(wrong, writes):
+    assert any(wrong in line for line in replay(*writes).wrong)
+    # the same on two worker IDs harms nobody
+    if 'allowed to' in wrong:
+        apart = [w[:4] + (8 if w[0] == 21 else 7,) + w[5:] for w in writes]
+        assert replay(*apart).wrong == []
+
+
+def test_the_log_of_a_real_server_is_read_whole(own_lab):
+    """Every change, in its order, up to a tail that a kill cut off."""
+    server = own_lab.own_server()
+    with server.client() as zoo:
+        zoo.create('/a', b'1')
+        for i in range(500):
+            zoo.set('/a', b'%d' % i)
+        zoo.create('/a/s-', b'x', 2)
+        zoo.delete('/a/s-0000000000')
+    server.kill()
+    changes = txnlog.read_servers([server.dir])
+    assert [c.kind for c in changes] == ['create'] + ['set'] * 500 + [
+        'create', 'delete']
+    assert [c.data for c in changes[1:501]] == [b'%d' % i for i in range(500)]
+    assert len({c.session for c in changes}) == 1
+    (log,) = [n for n in os.listdir(server.dir + '/data/version-2')
+              if n.startswith('log.')]
+    log = server.dir + '/data/version-2/' + log
+    with open(log, 'rb') as f:
+        raw = f.read()
+    end = raw.rstrip(b'\0')
+    for kept in (end[:-3], end[:len(end) // 2]):
+        with open(log, 'wb') as f:
+            f.write(kept)
+        seen = txnlog.read_servers([server.dir])
+        assert seen == changes[:len(seen)] and len(seen) > 200
+        # the record that is cut off first is the end of the session
+        assert (len(seen) == len(changes)) == (len(kept) == len(end) - 3)
+
+
+def test_a_seed_is_a_schedule():
+    """The same again, another for another seed, and no kind left out."""
+    one = [schedule.round_of(3, n) for n in range(20)]
+    assert one == [schedule.round_of(3, n) for n in range(20)]
+    assert one != [schedule.round_of(4, n) for n in range(20)]
+    assert {f.kind for plan, _ in one for f in plan} == set(schedule.KINDS)
