@@ -42,10 +42,16 @@ set_due(struct auditor *a)
 void
 auditor_fail(struct auditor *a, const char *what)
 {
+	struct entropy rnd;
+
 	log_debug("audit: %s", what);
 	a->figures.failures++;
 	a->step = STEP_IDLE;
-	a->due = mono_add_ms(a->now, a->conf->audit_ms);
+	/* Who failed together does not try again together. */
+	sysclock_entropy(&rnd);
+	a->due = mono_add_ms(a->now,
+	    a->conf->audit_ms +
+		audit_turn_ms(NULL, "", a->conf->audit_ms, rnd.word[0]));
 }
 
 /* ---- alerts ---------------------------------------------------------------- */

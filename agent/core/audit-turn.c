@@ -7,10 +7,22 @@
 
 #include "audit-turn.h"
 
+#define SLOTS 16
+
+/*
+ * Somewhere within ms, each sixteenth with half as many agents as the next:
+ * so of however many, few come first, and one of them is done before more do.
+ * (Were all alike, a thousand would sweep at once and none come to its end.)
+ */
 static int64_t
-at_most(uint64_t chance, int64_t ms)
+within(uint64_t chance, int64_t ms)
 {
-	return ((int64_t)(chance % ((uint64_t)ms + 1)));
+	int64_t slot_ms = ms / SLOTS, slot = SLOTS - 1;
+
+	for (; slot > 0 && (chance & 1) == 0; chance >>= 1)
+		slot--;
+	return (slot * slot_ms +
+		(int64_t)((chance >> 1) % ((uint64_t)slot_ms + 1)));
 }
 
 static bool
@@ -24,12 +36,12 @@ audit_turn_ms(const struct audit *stands, const char *own_claim,
     int64_t audit_ms, uint64_t chance)
 {
 	if (stands == NULL)
-		return (at_most(chance, audit_ms / 2));
+		return (within(chance, audit_ms / 2));
 	if (is_own(own_claim, stands->oldest))
 		return (audit_ms);
 	if (is_own(own_claim, stands->auditor))
 		return (audit_ms + audit_ms / 4);
-	return (2 * audit_ms + at_most(chance, audit_ms / 4 * 3));
+	return (2 * audit_ms + within(chance, audit_ms / 4 * 3));
 }
 
 bool

@@ -62,6 +62,29 @@ oldest_then_last_then_anybody(void **state)
 	assert_true(most - least > AUDIT_MS / 2); /* they do not come at once */
 }
 
+/* Whoever comes first has 300 ms to himself, but for a few. */
+static void
+few_of_a_thousand_come_at_once(void **state)
+{
+	struct dice d = dice_open("few");
+	static int64_t at[1000];
+	uint64_t near = 0;
+
+	(void)state;
+	for (int round = 0; round < 200; round++) {
+		int64_t first = INT64_MAX;
+
+		for (size_t i = 0; i < 1000; i++) {
+			at[i] =
+			    audit_turn_ms(&now, "x", AUDIT_MS, dice_next(&d));
+			first = at[i] < first ? at[i] : first;
+		}
+		for (size_t i = 0; i < 1000; i++)
+			near += at[i] <= first + 300 ? 1 : 0;
+	}
+	assert_true(near < 200 * 5); /* all alike: forty */
+}
+
 static void
 oldest_that_wrote_last_is_the_oldest(void **state)
 {
@@ -193,6 +216,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(oldest_then_last_then_anybody),
+		T(few_of_a_thousand_come_at_once),
 		T(oldest_that_wrote_last_is_the_oldest),
 		T(without_a_summary_soon),
 		T(nobody_is_not_the_oldest),
