@@ -29,7 +29,8 @@
  *              siglongjmp().  A handler that forks in the middle of a call
  *              must not return in the child.
  *   state      no hidden threads, no stdio, no abort(), no global state but
- *              a per-thread pool of random bytes.
+ *              a per-thread pool of random bytes and the counters of UUIDs,
+ *              ULIDs and KSUIDs.
  */
 #ifndef FIRN_H
 #define FIRN_H
@@ -60,6 +61,7 @@ extern "C" {
 #define FIRN_EREALM (-8) /* the agent serves another realm */
 #define FIRN_EPROTO (-9) /* bytes that are not the protocol */
 #define FIRN_ERANGE (-10) /* a value that its field or text cannot hold */
+#define FIRN_ERANDOM (-11) /* the kernel gives no random bytes (a sandbox) */
 
 /*
  * firn_strerror() gives a short sentence, firn_errname() the name of the
@@ -185,6 +187,179 @@ FIRN_CHECK_RESULT int firn_format_id(
  */
 FIRN_CHECK_RESULT int firn_parse_id(
     const char *text, enum firn_format format, uint64_t *id, size_t *where);
+
+/* ---- UUIDs, ULIDs, KSUIDs: made here, without the agent --------------- */
+
+/*
+ * An ID is 16 bytes (a KSUID 20) in the order in which it sorts: most
+ * significant first.  Every pointer below must be there but *where; the
+ * functions that return an error say FIRN_EINVAL for one that is NULL.
+ *
+ * Those that make an ID (firn_uuid4(), firn_uuid7(), firn_ulid(),
+ * firn_ksuid()) work on a state of their thread's:
+ *
+ *   threads  no lock, nothing is shared.
+ *   fork     the state is wiped in the child, random bytes and counters; so
+ *            also after _Fork() and clone() without CLONE_VM.  Where the
+ *            kernel does not wipe (before Linux 4.14) each call asks for the
+ *            process's number, and a vfork() child may only exec.
+ *   random   from getrandom(2), 2 KiB at a time; each byte is erased as it is
+ *            used.  Blocks until the kernel is seeded, early in boot, and
+ *            never after that.
+ *   order    the UUIDv7s of one thread only go up, likewise its ULIDs and its
+ *            KSUIDs, also if the clock stands or goes back: then the timestamp
+ *            stays that of the last one, and the random part, which begins
+ *            anew with each tick, goes on as a counter (RFC 9562, section 6.2,
+ *            method 2; its topmost bit begins as 0, the guard).  Threads and
+ *            processes are ordered by the clock alone, to its tick.
+ *   errors   FIRN_ENOMEM (a thread's first), FIRN_ERANDOM; FIRN_ERANGE: the
+ *            clock shows a time that the kind cannot hold.
+ *
+ * A machine put back to a snapshot may repeat itself: nothing inside can tell.
+ */
+#define FIRN_UUID_TEXT_MAX 37 /* 36 characters and a NUL */
+#define FIRN_ULID_TEXT_MAX 27
+#define FIRN_KSUID_TEXT_MAX 28
+
+/* A UUIDv4: 122 random bits (RFC 9562, section 5.4).  No order, no time. */
+FIRN_CHECK_RESULT int firn_uuid4(unsigned char out[16]);
+
+/*
+ * A UUIDv7 (RFC 9562, section 5.7): 48 bits of Unix milliseconds, then 73
+ * random bits below the guard.  Within a millisecond the next is higher by 1
+ * to 2^32, at random.  After 2^41 or more of them (never, in practice) the
+ * timestamp goes one millisecond ahead of the clock.
+ */
+FIRN_CHECK_RESULT int firn_uuid7(unsigned char out[16]);
+
+/*
+ * A ULID as its specification has it (github.com/ulid/spec): 48 bits of Unix
+ * milliseconds, then 79 random bits below the guard; within a millisecond the
+ * next is higher by 1, so whoever sees one can name its neighbour.
+ * FIRN_ERANGE, after 2^79 of them: none is left in this millisecond.
+ */
+FIRN_CHECK_RESULT int firn_ulid(unsigned char out[16]);
+
+/*
+ * A KSUID (github.com/segmentio/ksuid): 32 bits of seconds since 1400000000,
+ * then 127 random bits below the guard; within a second the next is higher by
+ * 1 to 2^62, at random.  After 2^65 or more of them the timestamp goes one
+ * second ahead of the clock.  Holds 2014-05-13 to 2150-06-19.
+ */
+FIRN_CHECK_RESULT int firn_ksuid(unsigned char out[20]);
+
+/*
+ * Writes 36 characters in lower case and a NUL (RFC 9562, section 4).  Pure.
+ * FIRN_ERANGE: n is below FIRN_UUID_TEXT_MAX.
+ */
+FIRN_CHECK_RESULT int firn_uuid_format(
+    const unsigned char uuid[16], char *buf, size_t n);
+
+/*
+ * Reads a UUID of any version, 8-4-4-4-12 hexadecimal digits of either case,
+ * as they are, after "urn:uuid:" or in braces (RFC 9562, section 4); nothing
+ * before or after, no digits without hyphens.  On error *where (if not NULL)
+ * is the offset of the first character that is wrong (the length, where
+ * something is missing).  Pure.  FIRN_EINVAL: no UUID.
+ */
+FIRN_CHECK_RESULT int firn_uuid_parse(
+    const char *text, unsigned char out[16], size_t *where);
+
+/* Below, at or above 0 as a sorts before, with or after b.  Pure. */
+int firn_uuid_compare(const unsigned char a[16], const unsigned char b[16]);
+
+/*
+ * The version, 0 to 15.  Pure.  FIRN_EINVAL: the variant is not that of
+ * RFC 9562, section 4.1 (as in the nil and the max UUID, and most ULIDs).
+ */
+FIRN_CHECK_RESULT int firn_uuid_version(const unsigned char uuid[16]);
+
+/* The time of a UUIDv7.  Pure.  FIRN_EINVAL: no version 7. */
+FIRN_CHECK_RESULT int firn_uuid_time(
+    const unsigned char uuid[16], int64_t *unix_ms);
+
+/*
+ * The smallest and the largest UUIDv7 of a millisecond, for range queries.
+ * Pure.  FIRN_ERANGE: before 1970, or over 48 bits (the year 10889).
+ */
+FIRN_CHECK_RESULT int firn_uuid7_floor(int64_t unix_ms, unsigned char out[16]);
+FIRN_CHECK_RESULT int firn_uuid7_ceiling(
+    int64_t unix_ms, unsigned char out[16]);
+
+/*
+ * Writes 26 characters of Crockford's Base32 and a NUL; they sort as the
+ * bytes do.  Pure.  FIRN_ERANGE: n is below FIRN_ULID_TEXT_MAX.
+ */
+FIRN_CHECK_RESULT int firn_ulid_format(
+    const unsigned char ulid[16], char *buf, size_t n);
+
+/*
+ * Reads exactly 26 characters, upper case without I, L, O and U.  *where as
+ * firn_uuid_parse().  Pure.  FIRN_EINVAL: no ULID.  FIRN_ERANGE: over 128
+ * bits (the first character is above 7).
+ */
+FIRN_CHECK_RESULT int firn_ulid_parse(
+    const char *text, unsigned char out[16], size_t *where);
+
+/*
+ * The same for text that people typed: either case, o as 0, i and l as 1,
+ * hyphens left out.  *where is an offset in the text as given.
+ */
+FIRN_CHECK_RESULT int firn_ulid_parse_lenient(
+    const char *text, unsigned char out[16], size_t *where);
+
+int firn_ulid_compare(const unsigned char a[16], const unsigned char b[16]);
+
+/* As the functions of a UUIDv7; every ULID has a time.  Pure. */
+FIRN_CHECK_RESULT int firn_ulid_time(
+    const unsigned char ulid[16], int64_t *unix_ms);
+FIRN_CHECK_RESULT int firn_ulid_floor(int64_t unix_ms, unsigned char out[16]);
+FIRN_CHECK_RESULT int firn_ulid_ceiling(
+    int64_t unix_ms, unsigned char out[16]);
+
+/*
+ * The one after, in the same millisecond; both may be the same memory.  Pure.
+ * FIRN_ERANGE: it is the millisecond's last.
+ */
+FIRN_CHECK_RESULT int firn_ulid_next(
+    const unsigned char before[16], unsigned char out[16]);
+
+/*
+ * A ULID as a UUID and back: the same 128 bits, for columns of that type.
+ * What comes out sorts the same but bears no version of its own; a UUIDv7 as
+ * a ULID keeps its time.  Pure.
+ */
+FIRN_CHECK_RESULT int firn_ulid_to_uuid(
+    const unsigned char ulid[16], unsigned char uuid[16]);
+FIRN_CHECK_RESULT int firn_ulid_from_uuid(
+    const unsigned char uuid[16], unsigned char ulid[16]);
+
+/*
+ * Writes 27 characters, 0-9A-Za-z, and a NUL; they sort as the bytes do.
+ * Pure.  FIRN_ERANGE: n is below FIRN_KSUID_TEXT_MAX.
+ */
+FIRN_CHECK_RESULT int firn_ksuid_format(
+    const unsigned char ksuid[20], char *buf, size_t n);
+
+/*
+ * Reads exactly 27 characters.  *where as firn_uuid_parse().  Pure.
+ * FIRN_EINVAL: no KSUID.  FIRN_ERANGE: over 160 bits.
+ */
+FIRN_CHECK_RESULT int firn_ksuid_parse(
+    const char *text, unsigned char out[20], size_t *where);
+
+int firn_ksuid_compare(const unsigned char a[20], const unsigned char b[20]);
+
+/*
+ * The time, whole seconds; the smallest and the largest KSUID of the second
+ * that holds an instant.  Pure.  FIRN_ERANGE: not between 1400000000 and 2^32
+ * seconds later.
+ */
+FIRN_CHECK_RESULT int firn_ksuid_time(
+    const unsigned char ksuid[20], int64_t *unix_ms);
+FIRN_CHECK_RESULT int firn_ksuid_floor(int64_t unix_ms, unsigned char out[20]);
+FIRN_CHECK_RESULT int firn_ksuid_ceiling(
+    int64_t unix_ms, unsigned char out[20]);
 
 /* ---- the handle ------------------------------------------------------ */
 

@@ -28,6 +28,7 @@ static const struct error_text errors[] = {
 	ERROR_ROW(FIRN_EREALM, "the agent serves another realm"),
 	ERROR_ROW(FIRN_EPROTO, "the agent's bytes are not the protocol"),
 	ERROR_ROW(FIRN_ERANGE, "value out of range"),
+	ERROR_ROW(FIRN_ERANDOM, "the kernel gives no random bytes"),
 };
 
 static const struct error_text *

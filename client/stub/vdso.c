@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * vdso - finds the kernel's own clock_gettime().
+ * vdso - finds the kernel's own clock_gettime() and getrandom().
  *
  * A cached ID costs little but the look at the clock, and a fourth of that is
  * the C library's way to this very function.  The image is an ELF object
@@ -19,9 +19,9 @@
 #include "vdso.h"
 
 #if defined(__aarch64__)
-#define NAME "__kernel_clock_gettime"
+#define PREFIX "__kernel_"
 #else
-#define NAME "__vdso_clock_gettime"
+#define PREFIX "__vdso_"
 #endif
 
 /* Addresses in the image are relative to where it was loaded. */
@@ -65,25 +65,32 @@ image_read(struct image *v, const ElfW(Ehdr) * header)
 	return (v->symbols != NULL && v->strings != NULL && v->hash != NULL);
 }
 
-vdso_clock
-vdso_find_clock_in(const void *header)
+/* The address of a symbol in the image, or 0. */
+static uintptr_t
+image_find(const void *header, const char *name)
 {
 	struct image v = { 0 };
-	struct timespec ts;
-	vdso_clock found;
 
 	if (header == NULL || !image_read(&v, header))
-		return (clock_gettime);
+		return (0);
 	for (uint32_t i = 0; i < v.hash[1]; i++) {
 		const ElfW(Sym) *s = &v.symbols[i];
 
-		if (s->st_shndx == SHN_UNDEF ||
-		    strcmp(v.strings + s->st_name, NAME) != 0)
-			continue;
-		found = (vdso_clock)(v.base + s->st_value);
-		if (found(CLOCK_MONOTONIC_COARSE, &ts) == 0)
-			return (found);
+		if (s->st_shndx != SHN_UNDEF &&
+		    strcmp(v.strings + s->st_name, name) == 0)
+			return (v.base + s->st_value);
 	}
+	return (0);
+}
+
+vdso_clock
+vdso_find_clock_in(const void *header)
+{
+	uintptr_t at = image_find(header, PREFIX "clock_gettime");
+	struct timespec ts;
+
+	if (at != 0 && ((vdso_clock)at)(CLOCK_MONOTONIC_COARSE, &ts) == 0)
+		return ((vdso_clock)at);
 	return (clock_gettime);
 }
 
@@ -91,4 +98,17 @@ vdso_clock
 vdso_find_clock(void)
 {
 	return (vdso_find_clock_in((const void *)getauxval(AT_SYSINFO_EHDR)));
+}
+
+vdso_random
+vdso_find_random(struct vdso_random_params *out)
+{
+	const void *header = (const void *)getauxval(AT_SYSINFO_EHDR);
+	uintptr_t at = image_find(header, PREFIX "getrandom");
+
+	/* asked with this size it says what memory it needs */
+	if (at == 0 || ((vdso_random)at)(NULL, 0, 0, out, SIZE_MAX) != 0 ||
+	    out->state_size == 0)
+		return (NULL);
+	return ((vdso_random)at);
 }
