@@ -155,6 +155,11 @@ words_no_realm(const struct answer_view *v, char *buf, size_t n)
 		    "no_realm: realm \"%s\" was found in ZooKeeper, but its "
 		    "contract makes no sense: see the agent's log",
 		    v->conf->realm);
+	else if (d.connected && lease_is_denied(v->lease))
+		snprintf(buf, n,
+		    "no_realm: realm \"%s\": not allowed to read it in "
+		    "ZooKeeper (its access list)",
+		    v->conf->realm);
 	else if (d.connected)
 		snprintf(buf, n,
 		    "no_realm: realm \"%s\" has not been found in ZooKeeper",

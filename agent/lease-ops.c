@@ -321,7 +321,15 @@ say_refused(
 	char path[LEASE_PATH_MAX];
 
 	op_path(l, op, path);
-	foreign_tell_reply(&l->foreign, path, ev, NULL);
+	if (ev->rc == ZK_NOAUTH && is_own_write(op->kind))
+		foreign_tell(&l->foreign, path,
+		    l->conf->auth_file[0] != '\0'
+			? "not allowed (its access list): auth_file holds "
+			  "another user or password"
+			: "not allowed (its access list): auth_file must name "
+			  "a file with its user:password");
+	else
+		foreign_tell_reply(&l->foreign, path, ev, NULL);
 }
 
 static void

@@ -46,6 +46,8 @@ fault_text(enum realm_fault fault)
 		return ("");
 	case REALM_MISSING:
 		return ("does not exist"); /* and more by say_missing() */
+	case REALM_DENIED: /* said where the reply came */
+		return ("not allowed to read it (its access list)");
 	case REALM_GARBLED:
 		return ("its contract makes no sense");
 	case REALM_OTHER:
@@ -96,7 +98,7 @@ say_realm(struct lease *l)
 	if (c->fault == REALM_GARBLED)
 		say_garbled(l);
 	if (strcmp(words, l->fault_words) != 0) {
-		if (c->fault == REALM_GARBLED)
+		if (c->fault == REALM_GARBLED || c->fault == REALM_DENIED)
 			; /* said */
 		else if (c->fault == REALM_MISSING)
 			say_missing(l);

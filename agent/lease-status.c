@@ -62,6 +62,12 @@ lease_is_garbled(const struct lease *l)
 	return (l->claim.fault == REALM_GARBLED);
 }
 
+bool
+lease_is_denied(const struct lease *l)
+{
+	return (l->claim.fault == REALM_DENIED);
+}
+
 const struct skew *
 lease_skew(const struct lease *l)
 {

@@ -411,6 +411,9 @@ open_zookeeper(struct lease *l)
 		.hosts = l->conf->zookeeper,
 		.session_ms = (int)l->conf->session_ms,
 		.deadline_ms = (int)l->conf->op_deadline_ms,
+		.auth_file = l->conf->auth_file,
+		/* whatever the realm's own list is: so none is open by mistake */
+		.make_closed = l->conf->auth_file[0] != '\0',
 	};
 
 	l->zk = zk_open(l->base, &zc, on_zk, l);

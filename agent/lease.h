@@ -95,6 +95,8 @@ const char *lease_lost_words(const struct lease *l);
 
 /* The realm was found, and its contract makes no sense. */
 bool lease_is_garbled(const struct lease *l);
+/* May its node not be read? */
+bool lease_is_denied(const struct lease *l);
 
 /* For the words of clock_skew. */
 const struct skew *lease_skew(const struct lease *l);

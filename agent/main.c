@@ -16,6 +16,7 @@
 #include <event2/event.h>
 
 #include "agent.h"
+#include "authfile.h"
 #include "conf.h"
 #include "hold.h"
 #include "lease.h"
@@ -73,6 +74,25 @@ check_group(const struct conf *conf)
 	exit(EXIT_CONFIG);
 }
 
+/* Later ones are looked at when they are read: at each new session. */
+static void
+check_auth_file(const struct conf *conf)
+{
+	struct authfile auth;
+	struct doc_error err;
+	int status;
+
+	if (conf->auth_file[0] == '\0' || conf_is_alone(conf))
+		return;
+	authfile_protect_process(); /* before the first byte of it is here */
+	status = authfile_read(conf->auth_file, &auth, &err);
+	authfile_wipe(&auth);
+	if (status == 0)
+		return;
+	fprintf(stderr, "firnd: %s\n", err.text);
+	exit(status);
+}
+
 /* Returns only if the agent is to run. */
 static void
 conf_open(struct conf *conf, int argc, char **argv)
@@ -99,11 +119,13 @@ conf_open(struct conf *conf, int argc, char **argv)
 	}
 	switch (action) {
 	case CONF_RUN:
+		check_auth_file(conf);
 		(void)log_level_parse(conf->log_level, &level);
 		log_open(level);
 		return;
 	case CONF_CHECK:
 		check_group(conf);
+		check_auth_file(conf);
 		conf_print(conf, stdout);
 		break;
 	case CONF_VERSION:

@@ -8,6 +8,7 @@
 
 #include <stdlib.h>
 
+#include "authfile.h"
 #include "log.h"
 #include "zk.h"
 
@@ -48,6 +49,19 @@ hosts_good(const struct conf *fresh, struct doc_error *err)
 }
 
 static bool
+auth_good(const struct conf *fresh, struct doc_error *err)
+{
+	struct authfile auth;
+	bool good;
+
+	if (fresh->auth_file[0] == '\0' || conf_is_alone(fresh))
+		return (true);
+	good = authfile_read(fresh->auth_file, &auth, err) == 0;
+	authfile_wipe(&auth);
+	return (good);
+}
+
+static bool
 take(struct reload *r, struct conf *fresh, struct doc_error *err)
 {
 	enum conf_action action;
@@ -55,7 +69,7 @@ take(struct reload *r, struct conf *fresh, struct doc_error *err)
 	struct tally t = { 0, 0 };
 
 	if (conf_load(fresh, r->argc, r->argv, &action, err) != 0 ||
-	    !hosts_good(fresh, err) ||
+	    !hosts_good(fresh, err) || !auth_good(fresh, err) ||
 	    conf_merge(r->conf, fresh, on_changed, &t, err) != 0)
 		return (false);
 	if (log_level_parse(r->conf->log_level, &level) == 0)

@@ -74,6 +74,8 @@ claim_on_realm(
 		return;
 	}
 	if (r->rc != RC_OK) {
+		if (r->rc == RC_DENIED && !c->realm_known)
+			c->fault = REALM_DENIED;
 		claim_retry_way(c, now);
 		return;
 	}

@@ -111,6 +111,7 @@ enum realm_fault {
 	REALM_GOOD,
 	REALM_UNREAD, /* not looked at yet */
 	REALM_MISSING, /* no such node, so far */
+	REALM_DENIED, /* its access list does not let it be read */
 	REALM_GARBLED, /* its data makes no sense */
 	REALM_OTHER, /* another uuid than at start */
 	REALM_BACK, /* ZooKeeper's data went back */

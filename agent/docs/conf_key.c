@@ -36,6 +36,15 @@ check_hosts(const char *text)
 	return (NULL);
 }
 
+/* What is in it is the business of authfile_read(). */
+static const char *
+check_auth_file(const char *text)
+{
+	if (text[0] != '\0' && text[0] != '/')
+		return ("must be the absolute path of a file");
+	return (NULL);
+}
+
 static const char *
 check_realm(const char *text)
 {
@@ -222,6 +231,9 @@ const struct conf_key conf_keys[] = {
 	{ TEXT(zookeeper, "127.0.0.1:2181", check_hosts),
 	  .flag = "--zk", .argument = "HOSTS", .env = "FIRN_ZK",
 	  .help = "ZooKeeper: HOST:PORT,...[/CHROOT]" },
+	{ TEXT(auth_file, "", check_auth_file),
+	  .flag = "--auth-file", .argument = "FILE", .env = "FIRN_AUTH_FILE",
+	  .help = "file with user:password for ZooKeeper" },
 	{ TEXT(realm, "default", check_realm),
 	  .flag = "--realm", .argument = "NAME", .env = "FIRN_REALM",
 	  .help = "the ID space to serve" },

@@ -216,6 +216,7 @@ on_reply(struct zk *z, const struct mail *m)
 		.rc = m->rc,
 		.code = m->code,
 		.stat = m->stat,
+		.open_to_all = m->open_to_all,
 		.sent_boot_ns = s->sent.boot.ns,
 		.sent_wall_ns = s->sent.wall.ns,
 		.received_boot_ns = m->received.boot.ns,
@@ -309,9 +310,9 @@ on_servers(void *arg, const char *connect, const char *why)
 		leave(z);
 		return;
 	}
-	h = handle_open(connect, z->session_ms, z->box, ++z->generation);
+	h = handle_open(
+	    connect, z->session_ms, z->auth_file, z->box, ++z->generation);
 	if (h == NULL) {
-		log_warn("zookeeper: no handle for %s", connect);
 		lose(z, "the client does not start");
 	} else {
 		log_debug("zookeeper: connecting to %s", connect);
@@ -451,6 +452,9 @@ zk_open(
 	z->session_ms = z->timeout_ms = conf->session_ms;
 	z->deadline_ms = conf->deadline_ms;
 	z->give_up = conf->give_up;
+	if (conf->auth_file != NULL && conf->auth_file[0] != '\0')
+		z->auth_file = conf->auth_file;
+	z->make_closed = conf->make_closed;
 	z->fn = fn;
 	z->arg = arg;
 	z->armed = MONO_NEVER;

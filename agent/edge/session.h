@@ -74,6 +74,7 @@ struct mail {
 	struct instant received;
 	struct zk_stat stat;
 	enum body_kind body_kind;
+	bool open_to_all;
 	char *body; /* malloc'ed; NULL: none */
 	size_t length; /* of data; the number of names */
 	int64_t session;
@@ -91,6 +92,8 @@ struct zk {
 	struct event_base *base;
 	int session_ms, deadline_ms;
 	bool give_up;
+	const char *auth_file; /* or NULL */
+	bool make_closed; /* nodes */
 	zk_fn *fn;
 	void *arg;
 
@@ -115,9 +118,12 @@ struct zk {
 	bool closed;
 };
 
-/* zk.c: a handle that connects; what it hears goes to the mailbox. */
+/*
+ * zk.c: a handle that connects; what it hears goes to the mailbox.  NULL with
+ * the line said.
+ */
 struct handle *handle_open(const char *connect, int session_ms,
-    struct mailbox *box, uint64_t generation);
+    const char *auth_file, struct mailbox *box, uint64_t generation);
 
 /* zk.c: no mail comes after this; the rest is done in a thread. */
 void handle_close(struct handle *h);

@@ -20,6 +20,7 @@
 
 #include <zookeeper/zookeeper.h>
 
+#include "authfile.h"
 #include "doc.h"
 #include "log.h"
 #include "mailbox.h"
@@ -222,6 +223,21 @@ on_names(int rc, const struct String_vector *names, const struct Stat *stat,
 	copy_stat(&m, stat);
 	if (rc == ZOK && names != NULL && names->count > 0)
 		copy_names(&m, names);
+	post(m.slot->h, &m);
+}
+
+/* Any right but reading, given to everybody. */
+static void
+on_acl(int rc, struct ACL_vector *acl, struct Stat *stat, const void *data)
+{
+	struct mail m;
+
+	begin_reply(&m, rc, data);
+	copy_stat(&m, stat);
+	for (int i = 0; rc == ZOK && acl != NULL && i < acl->count; i++)
+		if (strcmp(acl->data[i].id.scheme, "world") == 0 &&
+		    (acl->data[i].perms & ~ZOO_PERM_READ) != 0)
+			m.open_to_all = true;
 	post(m.slot->h, &m);
 }
 
@@ -504,21 +520,58 @@ init_client(const char *connect, int session_ms, struct handle *h)
 	return (zh);
 }
 
+/*
+ * The client sends it first on each connection of the handle.  Also with a
+ * wrong password: then it is somebody else whom nodes do not know.
+ */
+static bool
+add_auth(struct handle *h, const struct authfile *auth)
+{
+	return (zoo_add_auth(h->zh, "digest", auth->text, (int)auth->length,
+		    NULL, NULL) == ZOK);
+}
+
+/* Without the auth that is asked for there is no session either. */
+static bool
+connect_handle(struct handle *h, const char *connect, int session_ms,
+    const char *auth_file)
+{
+	struct authfile auth = { .length = 0 };
+	struct doc_error err;
+	bool good;
+
+	if (auth_file != NULL && authfile_read(auth_file, &auth, &err) != 0) {
+		log_warnx("zookeeper: %s", err.text);
+		return (false);
+	}
+	h->zh = init_client(connect, session_ms, h);
+	if (h->zh == NULL)
+		log_warn("zookeeper: no handle for %s", connect);
+	good = h->zh != NULL && (auth_file == NULL || add_auth(h, &auth));
+	if (h->zh != NULL && !good) {
+		log_warnx("zookeeper: the client does not take the auth");
+		(void)zookeeper_close(h->zh);
+	}
+	authfile_wipe(&auth);
+	return (good);
+}
+
 struct handle *
-handle_open(const char *connect, int session_ms, struct mailbox *box,
-    uint64_t generation)
+handle_open(const char *connect, int session_ms, const char *auth_file,
+    struct mailbox *box, uint64_t generation)
 {
 	struct handle *h = new_handle(box, generation);
 
-	if (h == NULL)
+	if (h == NULL) {
+		log_warn("zookeeper: no handle for %s", connect);
 		return (NULL);
+	}
 	/* So that a reply of megabytes goes back to the system when freed,
 	 * instead of setting a new measure for what is kept. */
 	(void)mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);
 	zoo_set_debug_level(ZOO_LOG_LEVEL_WARN);
 	zoo_deterministic_conn_order(1); /* servers.c has shuffled */
-	h->zh = init_client(connect, session_ms, h);
-	if (h->zh != NULL)
+	if (connect_handle(h, connect, session_ms, auth_file))
 		return (h);
 	(void)pthread_mutex_destroy(&h->lock);
 	free(h);
@@ -650,6 +703,47 @@ zk_set(
 	    z, s, zoo_aset(s->h->zh, path, data, (int)n, version, on_stat, s)));
 }
 
+/* What closed nodes have; "auth" stands for whom the session's auth names. */
+static void
+closed_acl(struct ACL acl[2], struct ACL_vector *out)
+{
+	acl[0] = (struct ACL){ ZOO_PERM_READ, ZOO_ANYONE_ID_UNSAFE };
+	acl[1] = (struct ACL){ ZOO_PERM_ALL, ZOO_AUTH_IDS };
+	*out = (struct ACL_vector){ 2, acl };
+}
+
+void
+zk_make_closed(struct zk *z, bool closed)
+{
+	z->make_closed = closed;
+}
+
+uint64_t
+zk_get_acl(struct zk *z, const char *path)
+{
+	struct slot *s = begin(z, path);
+
+	if (s == NULL)
+		return (0);
+	return (commit(z, s, zoo_aget_acl(s->h->zh, path, on_acl, s)));
+}
+
+/* Whatever it was: both lists are whole, and the last word holds. */
+uint64_t
+zk_set_acl(struct zk *z, const char *path, bool closed)
+{
+	struct slot *s = begin(z, path);
+	struct ACL_vector list = ZOO_OPEN_ACL_UNSAFE;
+	struct ACL acl[2];
+
+	if (s == NULL)
+		return (0);
+	if (closed)
+		closed_acl(acl, &list);
+	return (
+	    commit(z, s, zoo_aset_acl(s->h->zh, path, -1, &list, on_void, s)));
+}
+
 uint64_t
 zk_create(struct zk *z, const char *path, const char *data, size_t n,
     bool ephemeral_sequential)
@@ -657,12 +751,16 @@ zk_create(struct zk *z, const char *path, const char *data, size_t n,
 	int mode =
 	    ephemeral_sequential ? ZOO_EPHEMERAL_SEQUENTIAL : ZOO_PERSISTENT;
 	struct slot *s = n <= DATA_MAX_BYTES ? begin(z, path) : NULL;
+	struct ACL_vector list = ZOO_OPEN_ACL_UNSAFE;
+	struct ACL acl[2];
 
 	if (s == NULL)
 		return (0);
+	if (z->make_closed)
+		closed_acl(acl, &list);
 	return (commit(z, s,
-	    zoo_acreate2(s->h->zh, path, data, (int)n, &ZOO_OPEN_ACL_UNSAFE,
-		mode, on_created, s)));
+	    zoo_acreate2(
+		s->h->zh, path, data, (int)n, &list, mode, on_created, s)));
 }
 
 uint64_t

@@ -57,6 +57,7 @@ struct zk_event {
 	size_t length;
 	const char *const *names; /* of a list */
 	size_t nnames;
+	bool open_to_all; /* of an access list: who likes may write */
 	int64_t session;
 	int timeout_ms;
 	/* CLOCK_BOOTTIME and CLOCK_REALTIME readings around the operation, for
@@ -72,6 +73,10 @@ struct zk_conf {
 	const char *hosts; /* "a:2181,[::1]:2181,name/chroot" */
 	int session_ms; /* asked of the server; 10000 */
 	int deadline_ms; /* of one operation; 2500 */
+	/* Of each session: see authfile.h; read anew for each handle.  NULL or
+	 * "": none.  It has to outlive the zk. */
+	const char *auth_file;
+	bool make_closed; /* nodes: see zk_make_closed() */
 	bool give_up; /* commands: tell ZK_SESSION_LOST once, also if no name
 	               * resolves, and open no other handle */
 };
@@ -132,5 +137,13 @@ uint64_t zk_set(struct zk *z, const char *path, const char *data, size_t n,
 uint64_t zk_create(struct zk *z, const char *path, const char *data, size_t n,
     bool ephemeral_sequential);
 uint64_t zk_delete(struct zk *z, const char *path, int32_t version);
+
+/*
+ * Access lists.  An open node is everybody's; a closed one can be read by
+ * everybody, and all else with it is for those whom the session's auth names.
+ */
+void zk_make_closed(struct zk *z, bool closed); /* nodes made from now on */
+uint64_t zk_get_acl(struct zk *z, const char *path); /* .open_to_all */
+uint64_t zk_set_acl(struct zk *z, const char *path, bool closed);
 
 #endif

@@ -188,6 +188,7 @@ int wait_main(int argc, char **argv);
 int realm_main(int argc, char **argv);
 int realm_create_main(int argc, char **argv);
 int realm_renew_main(int argc, char **argv);
+int realm_acl_main(int argc, char **argv);
 int fleet_main(int argc, char **argv);
 
 #endif

@@ -131,8 +131,10 @@ contract_supersede(const struct tree *t, const struct tree_realm *old,
 {
 	struct tree_realm now = *old;
 	bool late = false;
-	int status;
+	int status = tree_follow_acl(t);
 
+	if (status != CMD_DONE)
+		return (status);
 	for (;;) {
 		status = supersede_once(t, &now, k, skew_refuse_ms, &late);
 		if (status != CMD_DONE || !late)

@@ -164,12 +164,13 @@ realm_renew_main(int argc, char **argv)
 	return (rc);
 }
 
-/* ---- the three ---- */
+/* ---- all of them ---- */
 
 static const struct cmd_entry entries[] = {
 	{ "create", realm_create_main, "create a realm, or restore one" },
 	{ "show", show_main, "show its contract; the backup" },
 	{ "renew", realm_renew_main, "move it to its next generation" },
+	{ "acl", realm_acl_main, "close it to strangers, or open it" },
 };
 
 int

@@ -28,6 +28,7 @@ struct create_options {
 	bool if_missing;
 	const char *from;
 	bool after_loss;
+	bool acl;
 };
 
 #define AT(field) offsetof(struct create_options, field)
@@ -67,6 +68,10 @@ static const struct cmd_option table[] = {
 	{ "after-loss", 0, CMD_FLAG, AT(after_loss), NULL,
 	    "restore --from FILE after ZooKeeper's data were\n"
 	    "lost or went back: same uuid, next generation",
+	    0, 0 },
+	{ "acl", 0, CMD_FLAG, AT(acl), NULL,
+	    "only who knows the password of --auth-file may\n"
+	    "write, all others only read",
 	    0, 0 },
 	TREE_OPTIONS(struct create_options),
 };
@@ -125,8 +130,10 @@ check_options(const struct create_options *o)
 		return (usage("--from FILE and --after-loss go together"));
 	if (o->from != NULL && (shapes(o) || o->first || o->if_missing ||
 				   o->not_before_ms != CMD_UNSET))
-		return (usage("--from FILE says it all: of the others only "
-			      "--skew-refuse, --zk, --realm and --timeout"));
+		return (
+		    usage("--from FILE says it all: of the others only "
+			  "--skew-refuse, --acl, --auth-file, --zk, --realm "
+			  "and --timeout"));
 	if (o->if_missing && !o->first && o->not_before_ms == CMD_UNSET)
 		return (usage("--if-missing needs --first (nothing ever served "
 			      "this ID space) or --not-before"));
@@ -271,6 +278,25 @@ differs(const struct create_options *o, const struct contract *asked,
 	return (NULL);
 }
 
+/* Asked to be closed: is it? */
+static int
+check_acl(const struct tree *t)
+{
+	char path[TREE_PATH_MAX];
+	struct zkcall_reply r;
+	int status;
+
+	(void)snprintf(path, sizeof(path), "/firn/%s", t->realm);
+	if (zkcall_get_acl(t->z, path, &r) == ZK_OK && r.open_to_all)
+		status = cmd_fail(CMD_UNFIT, spec.name,
+		    "realm %s exists, open to all: `firn realm acl` closes it",
+		    t->realm);
+	else
+		status = tree_fail(t, path, &r);
+	zkcall_reply_free(&r);
+	return (status);
+}
+
 static int
 exists(const struct tree *t, const struct create_options *o,
     const struct contract *asked, const struct contract *is)
@@ -289,6 +315,12 @@ exists(const struct tree *t, const struct create_options *o,
 		    o->if_missing ? what : "", uuid, is->generation_text,
 		    is->layout.name, bits, is->layout.epoch_ms,
 		    is->worker_first, is->worker_last, is->reserve_max_ms));
+	if (o->acl) {
+		int status = check_acl(t);
+
+		if (status != CMD_DONE)
+			return (status);
+	}
 	printf("realm %s exists: uuid %s, generation %s\n", t->realm, uuid,
 	    is->generation_text);
 	return (cmd_end(spec.name, CMD_DONE));
@@ -318,13 +350,18 @@ static int
 establish(const struct tree *t, const struct create_options *o,
     struct contract *k, int32_t version)
 {
+	/* Lost data tell no access list: whoever brings a password had one. */
+	bool closed = o->acl || (o->from != NULL && t->auth_file != NULL);
 	int64_t now_ms, late_ms = 0, safe_ms;
+	size_t done;
 	int status = contract_advance(t, k, 0);
 
 	if (status == CMD_DONE)
-		status = tree_make_root(t);
+		status = tree_make_root(t, closed);
 	if (status == CMD_DONE)
 		status = tree_make_parents(t, k, &now_ms);
+	if (status == CMD_DONE && closed) /* what stood half made, too */
+		status = tree_set_acl(t, closed, &done);
 	if (status != CMD_DONE)
 		return (status);
 	safe_ms =
@@ -446,6 +483,7 @@ restore_over(const struct tree *t, const struct create_options *o,
     const struct tree_realm *old, struct contract *k)
 {
 	char is[UUID_TEXT_MAX], backup[UUID_TEXT_MAX];
+	size_t done;
 	int status;
 
 	uuid_format(old->k.uuid, is);
@@ -460,6 +498,8 @@ restore_over(const struct tree *t, const struct create_options *o,
 		    "realm %s at %s has another layout than %s says", t->realm,
 		    t->hosts, o->from));
 	status = contract_supersede(t, old, k, o->skew_refuse_ms);
+	if (status == CMD_DONE && o->acl)
+		status = tree_set_acl(t, true, &done);
 	return (status == CMD_DONE ? report(t, o, k) : status);
 }
 
@@ -517,6 +557,8 @@ realm_create_main(int argc, char **argv)
 	if (rc != CMD_DONE)
 		return (rc);
 	rc = tree_open(&t, spec.name, &o.tree);
+	if (rc == CMD_DONE && o.acl && t.auth_file == NULL)
+		rc = usage("--acl needs --auth-file FILE");
 	if (rc == CMD_DONE)
 		rc = o.from != NULL ? restore(&t, &o, &k) : create(&t, &o, &k);
 	tree_close(&t);

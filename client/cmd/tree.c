@@ -8,10 +8,31 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "authfile.h"
 #include "layout.h"
 #include "tree.h"
 
 /* ---- open, close, failures ---- */
+
+/* What the file holds is read again when the client connects. */
+static int
+open_auth(struct tree *t)
+{
+	struct authfile auth;
+	struct doc_error err;
+	int rc;
+
+	if (t->auth_file[0] == '\0') {
+		t->auth_file = NULL;
+		return (CMD_DONE);
+	}
+	authfile_protect_process();
+	rc = authfile_read(t->auth_file, &auth, &err);
+	authfile_wipe(&auth);
+	if (rc == 0)
+		return (CMD_DONE);
+	return (cmd_fail(rc, t->command, "%s", err.text));
+}
 
 int
 tree_open(struct tree *t, const char *command, const struct tree_options *o)
@@ -25,7 +46,12 @@ tree_open(struct tree *t, const char *command, const struct tree_options *o)
 				       : cmd_env("FIRN_ZK", "127.0.0.1:2181"),
 		.realm = o->realm != NULL ? o->realm
 					  : cmd_env("FIRN_REALM", "default"),
+		.auth_file = o->auth_file != NULL
+				 ? o->auth_file
+				 : cmd_env("FIRN_AUTH_FILE", ""),
 	};
+	int rc;
+
 	wrong = zk_check_hosts(t->hosts, &where);
 	if (wrong != NULL)
 		return (cmd_fail(CMD_USAGE, command,
@@ -36,7 +62,10 @@ tree_open(struct tree *t, const char *command, const struct tree_options *o)
 		    "realm \"%s\": a name is 1 to 63 of A-Z a-z 0-9 . _ - "
 		    "and neither . nor ..",
 		    t->realm));
-	t->z = zkcall_open(t->hosts, o->timeout_ms);
+	rc = open_auth(t);
+	if (rc != CMD_DONE)
+		return (rc);
+	t->z = zkcall_open(t->hosts, t->auth_file, o->timeout_ms);
 	if (t->z == NULL)
 		return (cmd_fail(
 		    CMD_FAILED, command, "out of memory or descriptors"));
@@ -80,8 +109,10 @@ tree_fail(const struct tree *t, const char *path, const struct zkcall_reply *r)
 		return (CMD_DONE);
 	case ZK_NOAUTH:
 		return (cmd_fail(CMD_DENIED, t->command,
-		    "ZooKeeper at %s: %s: not allowed (its access list)",
-		    t->hosts, path));
+		    "ZooKeeper at %s: %s: not allowed (its access list)%s",
+		    t->hosts, path,
+		    t->auth_file == NULL ? ": see --auth-file"
+					 : ", not with this auth_file"));
 	case ZK_NONODE:
 		return (cmd_fail(CMD_UNFIT, t->command,
 		    "ZooKeeper at %s: %s: no such node", t->hosts, path));
@@ -250,7 +281,7 @@ ensure(const struct tree *t, const char *path, int64_t *stamp_ms)
 }
 
 int
-tree_make_root(const struct tree *t)
+tree_make_root(const struct tree *t, bool closed)
 {
 	char path[TREE_PATH_MAX];
 	int status = ensure(t, "/firn", NULL);
@@ -258,7 +289,26 @@ tree_make_root(const struct tree *t)
 	if (status != CMD_DONE)
 		return (status);
 	realm_path(t, path);
+	zkcall_make_closed(t->z, closed);
 	return (ensure(t, path, NULL));
+}
+
+int
+tree_follow_acl(const struct tree *t)
+{
+	char path[TREE_PATH_MAX];
+	struct zkcall_reply r;
+	int status;
+
+	realm_path(t, path);
+	if (zkcall_get_acl(t->z, path, &r) == ZK_OK) {
+		zkcall_make_closed(t->z, !r.open_to_all);
+		if (!r.open_to_all && t->auth_file == NULL)
+			r.rc = ZK_NOAUTH; /* as it would be found next */
+	}
+	status = tree_fail(t, path, &r);
+	zkcall_reply_free(&r);
+	return (status);
 }
 
 int

@@ -23,6 +23,7 @@
 struct tree_options {
 	const char *zk;
 	const char *realm;
+	const char *auth_file;
 	int64_t timeout_ms; /* of the whole command; 10000 */
 };
 
@@ -34,6 +35,11 @@ struct tree_options {
 		0, 0 },                                                    \
 	    { "realm", 0, CMD_TEXT, offsetof(type, tree.realm), "NAME",    \
 		    "default $FIRN_REALM, else \"default\"", 0, 0 },       \
+	    { "auth-file", 0, CMD_TEXT, offsetof(type, tree.auth_file),    \
+		    "FILE",                                                \
+		    "user:password for ZooKeeper; default\n"               \
+		    "$FIRN_AUTH_FILE, else none",                          \
+		    0, 0 },                                                \
 	{                                                                  \
 		"timeout", 0, CMD_NUMBER, offsetof(type, tree.timeout_ms), \
 		    "MS", "for everything; default 10000", 1,              \
@@ -44,6 +50,7 @@ struct tree {
 	const char *command; /* for the lines */
 	const char *hosts;
 	const char *realm;
+	const char *auth_file; /* NULL: none */
 	struct zkcall *z;
 };
 
@@ -83,8 +90,24 @@ void tree_parent_path(const struct tree *t, const struct contract *k,
 void tree_mark_path(const struct tree *t, const struct contract *k,
     uint64_t worker, char path[TREE_PATH_MAX]);
 
-/* Makes /firn and the realm's node, which is empty if it is new. */
-FIRN_CHECK_RESULT int tree_make_root(const struct tree *t);
+/*
+ * Nodes made from now on have access lists as the realm's own node has: closed
+ * in a closed realm.
+ */
+FIRN_CHECK_RESULT int tree_follow_acl(const struct tree *t);
+
+/*
+ * Closes the realm's nodes, or opens them: realm_acl.c.  *done counts them.
+ * Goes on after one that is refused; each is named.
+ */
+FIRN_CHECK_RESULT int tree_set_acl(
+    const struct tree *t, bool closed, size_t *done);
+
+/*
+ * Makes /firn, always open, and the realm's node, which is empty if it is new.
+ * With `closed` it is, and what is made after it.
+ */
+FIRN_CHECK_RESULT int tree_make_root(const struct tree *t, bool closed);
 
 /*
  * Makes the parents of claims and marks for a new generation, and the node of

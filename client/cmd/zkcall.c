@@ -19,7 +19,14 @@
 #define CALLS_MAX 64 /* under way at a time */
 #define PATH_SIZE 512
 
-enum verb { VERB_GET, VERB_LIST, VERB_CREATE, VERB_SET };
+enum verb {
+	VERB_GET,
+	VERB_LIST,
+	VERB_CREATE,
+	VERB_SET,
+	VERB_GET_ACL,
+	VERB_SET_ACL
+};
 
 struct call {
 	uint64_t op; /* 0: free */
@@ -34,6 +41,7 @@ struct request {
 	const char *data;
 	size_t n;
 	int32_t version;
+	bool closed; /* of an access list */
 };
 
 struct zkcall {
@@ -103,6 +111,7 @@ fill_reply(struct zkcall_reply *r, const struct zk_event *ev)
 		.rc = ev->rc,
 		.code = ev->code,
 		.stat = ev->stat,
+		.open_to_all = ev->open_to_all,
 	};
 	if (ev->rc == ZK_OK && (!copy_data(r, ev) || !copy_names(r, ev))) {
 		zkcall_reply_free(r);
@@ -186,12 +195,13 @@ release(struct zkcall *z)
 }
 
 struct zkcall *
-zkcall_open(const char *hosts, int64_t timeout_ms)
+zkcall_open(const char *hosts, const char *auth_file, int64_t timeout_ms)
 {
 	struct zk_conf conf = {
 		.hosts = hosts,
 		.session_ms = SESSION_MS,
 		.deadline_ms = OPERATION_MS,
+		.auth_file = auth_file,
 		.give_up = true,
 	};
 	struct zkcall *z = calloc(1, sizeof(*z));
@@ -225,6 +235,12 @@ zkcall_close(struct zkcall *z)
 	if (goodbye)
 		zk_wait_closed(GOODBYE_MS);
 	release(z);
+}
+
+void
+zkcall_make_closed(struct zkcall *z, bool closed)
+{
+	zk_make_closed(z->zk, closed);
 }
 
 bool
@@ -261,6 +277,10 @@ submit(struct zkcall *z, const struct request *q)
 		return (zk_create(z->zk, q->path, q->data, q->n, false));
 	case VERB_SET:
 		return (zk_set(z->zk, q->path, q->data, q->n, q->version));
+	case VERB_GET_ACL:
+		return (zk_get_acl(z->zk, q->path));
+	case VERB_SET_ACL:
+		return (zk_set_acl(z->zk, q->path, q->closed));
 	}
 	return (0);
 }
@@ -350,6 +370,14 @@ zkcall_list(struct zkcall *z, const char *path, struct zkcall_reply *r)
 }
 
 enum zk_rc
+zkcall_get_acl(struct zkcall *z, const char *path, struct zkcall_reply *r)
+{
+	struct request q = { .verb = VERB_GET_ACL, .path = path };
+
+	return (reading(z, &q, r));
+}
+
+enum zk_rc
 zkcall_create(struct zkcall *z, const char *path, const char *data, size_t n,
     struct zkcall_reply *r)
 {
@@ -378,6 +406,8 @@ zkcall_set(struct zkcall *z, const char *path, const char *data, size_t n,
 /* ---- many ---- */
 
 struct many {
+	enum verb verb; /* one that may be done twice */
+	bool closed;
 	size_t *todo; /* indices not asked for, or to be asked again */
 	size_t ntodo, left;
 	void (*path)(void *arg, size_t i, char *buf, size_t size);
@@ -393,7 +423,9 @@ many_start(struct zkcall *z, struct many *m)
 	while (m->ntodo > 0 && free_call(z) != NULL) {
 		size_t slot = (size_t)(free_call(z) - z->calls);
 		char path[PATH_SIZE];
-		struct request q = { .verb = VERB_GET, .path = path };
+		struct request q = {
+			.verb = m->verb, .path = path, .closed = m->closed
+		};
 		struct call *c;
 
 		m->path(m->arg, m->todo[m->ntodo - 1], path, sizeof(path));
@@ -440,8 +472,8 @@ many_run(struct zkcall *z, struct many *m)
 	return (rc);
 }
 
-enum zk_rc
-zkcall_get_many(struct zkcall *z, size_t n,
+static enum zk_rc
+call_many(struct zkcall *z, enum verb verb, bool closed, size_t n,
     void (*path)(void *arg, size_t i, char *buf, size_t size),
     void (*got)(void *arg, size_t i, const struct zkcall_reply *r), void *arg)
 {
@@ -451,6 +483,8 @@ zkcall_get_many(struct zkcall *z, size_t n,
 	if (m != NULL)
 		m->todo = calloc(n + 1, sizeof(*m->todo));
 	if (m != NULL && m->todo != NULL) {
+		m->verb = verb;
+		m->closed = closed;
 		m->path = path;
 		m->got = got;
 		m->arg = arg;
@@ -466,4 +500,20 @@ zkcall_get_many(struct zkcall *z, size_t n,
 		free(m->todo);
 	free(m);
 	return (rc);
+}
+
+enum zk_rc
+zkcall_get_many(struct zkcall *z, size_t n,
+    void (*path)(void *arg, size_t i, char *buf, size_t size),
+    void (*got)(void *arg, size_t i, const struct zkcall_reply *r), void *arg)
+{
+	return (call_many(z, VERB_GET, false, n, path, got, arg));
+}
+
+enum zk_rc
+zkcall_set_acl_many(struct zkcall *z, bool closed, size_t n,
+    void (*path)(void *arg, size_t i, char *buf, size_t size),
+    void (*got)(void *arg, size_t i, const struct zkcall_reply *r), void *arg)
+{
+	return (call_many(z, VERB_SET_ACL, closed, n, path, got, arg));
 }

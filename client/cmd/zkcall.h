@@ -17,6 +17,7 @@ struct zkcall_reply {
 	enum zk_rc rc;
 	int code; /* the client's own number */
 	struct zk_stat stat;
+	bool open_to_all; /* of an access list */
 	char *data; /* of a get; a NUL follows; never NULL if ZK_OK */
 	size_t length; /* above DOC_SIZE_MAX: data is empty all the same */
 	char **names; /* of a list */
@@ -24,10 +25,14 @@ struct zkcall_reply {
 };
 
 /*
- * Starts connecting.  hosts has passed zk_check_hosts().  NULL: out of memory
- * or descriptors.
+ * Starts connecting.  hosts has passed zk_check_hosts(), auth_file (NULL:
+ * none) authfile_read().  NULL: out of memory or descriptors.
  */
-struct zkcall *zkcall_open(const char *hosts, int64_t timeout_ms);
+struct zkcall *zkcall_open(
+    const char *hosts, const char *auth_file, int64_t timeout_ms);
+
+/* Nodes made from now on are closed, or open: see zk.h. */
+void zkcall_make_closed(struct zkcall *z, bool closed);
 
 /* Says goodbye to the server, if that can be done quickly. */
 void zkcall_close(struct zkcall *z);
@@ -46,6 +51,8 @@ int64_t zkcall_left_ms(const struct zkcall *z);
  */
 FIRN_CHECK_RESULT enum zk_rc zkcall_get(
     struct zkcall *z, const char *path, struct zkcall_reply *r);
+FIRN_CHECK_RESULT enum zk_rc zkcall_get_acl(
+    struct zkcall *z, const char *path, struct zkcall_reply *r);
 FIRN_CHECK_RESULT enum zk_rc zkcall_list(
     struct zkcall *z, const char *path, struct zkcall_reply *r);
 FIRN_CHECK_RESULT enum zk_rc zkcall_create(struct zkcall *z, const char *path,
@@ -60,6 +67,11 @@ FIRN_CHECK_RESULT enum zk_rc zkcall_set(struct zkcall *z, const char *path,
  */
 FIRN_CHECK_RESULT enum zk_rc zkcall_get_many(struct zkcall *z, size_t n,
     void (*path)(void *arg, size_t i, char *buf, size_t size),
+    void (*got)(void *arg, size_t i, const struct zkcall_reply *r), void *arg);
+
+/* As above; each node gets the access list of a closed one, or an open one. */
+FIRN_CHECK_RESULT enum zk_rc zkcall_set_acl_many(struct zkcall *z, bool closed,
+    size_t n, void (*path)(void *arg, size_t i, char *buf, size_t size),
     void (*got)(void *arg, size_t i, const struct zkcall_reply *r), void *arg);
 
 void zkcall_reply_free(struct zkcall_reply *r);

@@ -863,7 +863,7 @@ static void
 test_limits(void **state)
 {
 	(void)state;
-	assert_int_equal(conf_nkeys, 34);
+	assert_int_equal(conf_nkeys, 35);
 	for (size_t i = 0; i < conf_nkeys; i++) {
 		const struct conf_key *k = &conf_keys[i];
 

@@ -11,7 +11,7 @@ import struct
 import time
 
 CREATE, DELETE, EXISTS, GET, SET, SYNC = 1, 2, 3, 4, 5, 9
-SET_ACL = 7
+GET_ACL, SET_ACL, AUTH = 6, 7, 100
 CHILDREN2, CREATE2, CLOSE = 12, 15, -11
 EPHEMERAL, SEQUENTIAL = 1, 2
 
@@ -78,6 +78,7 @@ class Zoo:
         self.sock = None
         self.used = 0.0
         self.xid = 0
+        self.shown = []  # "user:password", of digest
 
     def __enter__(self):
         return self
@@ -107,6 +108,11 @@ class Zoo:
         body = struct.pack('>iqiq', 0, 0, 30000, 0) + text(b'\0' * 16) + b'\0'
         self.sock.sendall(struct.pack('>i', len(body)) + body)
         self._frame()
+        for user_password in self.shown:
+            body = (struct.pack('>iii', -4, AUTH, 0) + text('digest')
+                    + text(user_password))
+            self.sock.sendall(struct.pack('>i', len(body)) + body)
+            self._frame()
 
     def close(self):
         if self.sock is None:
@@ -178,6 +184,23 @@ class Zoo:
         raw = self._call(SET_ACL, text(path) + acl(allowed)
                          + struct.pack('>i', -1), path)
         return Stat._make(STAT.unpack_from(raw))
+
+    def get_acl(self, path):
+        """[(scheme, id, rights)]"""
+        raw = self._call(GET_ACL, text(path), path)
+        (n,) = struct.unpack_from('>i', raw)
+        found, at = [], 4
+        for _ in range(n):
+            (rights,) = struct.unpack_from('>i', raw, at)
+            scheme, at = take_text(raw, at + 4)
+            who, at = take_text(raw, at)
+            found.append((scheme.decode(), who.decode(), rights))
+        return found
+
+    def auth(self, user_password):
+        """Shown on this connection, and on those after it."""
+        self.shown.append(user_password)
+        self.drop()
 
     def create_many(self, paths, data=b''):
         """Pipelined, a hundred at a time."""
