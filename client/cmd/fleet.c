@@ -6,6 +6,7 @@
 
 #include "census.h"
 #include "cmd.h"
+#include "fleet_table.h"
 #include "summary.h"
 #include "tree.h"
 
@@ -28,7 +29,8 @@ static const struct cmd_spec spec = {
 	.text = "Shows every agent that holds a claim in the realm, with its "
 		"state, its clock (SKEW\nagainst its peers, give or take "
 		"ERROR) and how far its window reaches ahead of\nthis host's "
-		"clock (LEAD), all in milliseconds; then what is wrong.",
+		"clock (LEAD), all in milliseconds, those in trouble "
+		"first;\nthen what is wrong.",
 	.statuses = "  0   nothing critical\n"
 		    "  1   standard output\n"
 		    "  2   a critical alert stands\n"
@@ -285,83 +287,7 @@ add_summary(const struct tree *t, const struct contract *k,
 	return (CMD_DONE);
 }
 
-/* ---- printing ---- */
-
-static void
-put_number(bool known, int64_t v, int width)
-{
-	char text[24] = "-";
-
-	if (known)
-		(void)snprintf(text, sizeof(text), "%" PRId64, v);
-	printf("  %*s", width, text);
-}
-
-static int
-wider(int width, const char *text, int most)
-{
-	int n = (int)strlen(text);
-
-	return (n > most ? most : n > width ? n : width);
-}
-
-static void
-print_rows(const struct fleet *f)
-{
-	int host = 4, state = 5;
-
-	for (size_t i = 0; i < f->nrows; i++) {
-		host = wider(host, f->rows[i].host, 24);
-		state = wider(state,
-		    f->rows[i].reason[0] != '\0' ? f->rows[i].reason
-						 : f->rows[i].state,
-		    16);
-	}
-	printf("%6s  %-*s  %7s  %-*s  %6s  %5s  %7s  %s\n", "WORKER", host,
-	    "HOST", "PID", state, "STATE", "SKEW", "ERROR", "LEAD", "VERSION");
-	for (size_t i = 0; i < f->nrows; i++) {
-		const struct fleet_row *r = &f->rows[i];
-		/* why it does not serve says more than that it does not */
-		const char *word = r->reason[0] != '\0'  ? r->reason
-				   : r->state[0] != '\0' ? r->state
-							 : "-";
-
-		printf("%6" PRIu64 "  %-*.*s", r->worker, host, host,
-		    r->host[0] == '\0' ? "-" : r->host);
-		put_number(r->pid > 0, r->pid, 7);
-		printf("  %-*.*s", state, state, word);
-		put_number(r->has_skew, r->skew_ms, 6);
-		put_number(r->has_error, r->error_ms, 5);
-		put_number(r->has_mark, r->mark_lead_ms, 7);
-		printf("  %s\n", r->version[0] == '\0' ? "-" : r->version);
-	}
-}
-
-static void
-print_human(
-    const struct tree *t, const struct contract *k, const struct fleet *f)
-{
-	print_rows(f);
-	printf("\nrealm %s, generation %s: %zu agent%s, %" PRIu64
-	       " worker IDs free\n",
-	    t->realm, k->generation_text, f->nrows, f->nrows == 1 ? "" : "s",
-	    f->free_workers);
-	if (f->has_offset)
-		printf("clocks: %+" PRId64 " ms against ZooKeeper's on "
-		       "average, %" PRId64 " ms apart\n",
-		    f->mean_offset_ms, f->spread_ms);
-	if (f->auditor.claim[0] != '\0')
-		printf("audited by %s on %s, %" PRId64 " ms ago\n",
-		    f->auditor.claim,
-		    f->auditor.host[0] != '\0' ? f->auditor.host : "-",
-		    f->auditor.age_ms);
-	for (size_t i = 0; i < f->nalerts; i++)
-		printf("%s: %s: %s%s%s\n",
-		    fleet_severity_name(f->alerts[i].severity),
-		    f->alerts[i].kind, f->alerts[i].text,
-		    f->alerts[i].since[0] != '\0' ? ", since " : "",
-		    f->alerts[i].since);
-}
+/* ---- the command ---- */
 
 static int
 fleet(const struct tree *t, bool json)
@@ -380,9 +306,11 @@ fleet(const struct tree *t, bool json)
 	if (status == CMD_DONE) {
 		status =
 		    fleet_is_critical(&census.fleet) ? CMD_CRITICAL : CMD_DONE;
-		if (!json)
-			print_human(t, &realm.k, &census.fleet);
-		else if (fleet_print(&census.fleet, stdout) != 0)
+		if (!json && !fleet_table_print(t->realm,
+				 realm.k.generation_text, &census.fleet))
+			status =
+			    cmd_fail(CMD_FAILED, spec.name, "out of memory");
+		if (json && fleet_print(&census.fleet, stdout) != 0)
 			status = CMD_FAILED;
 		status = cmd_end(spec.name, status);
 	}

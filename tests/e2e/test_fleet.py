@@ -2,14 +2,16 @@
 """Many agents and few worker IDs: who keeps what, and who waits."""
 import concurrent.futures
 import json
+import os
 import re
+import subprocess
 import time
 
 import pytest
 
 from firnlab import wait
 from firnlab.agent import QUICK
-from firnlab.build import firn
+from firnlab.build import clean_env, firn, program
 from firnlab.jute import EPHEMERAL, SEQUENTIAL
 from firnlab.load import check, numbers
 
@@ -237,3 +239,54 @@ def test_another_realm_under_the_same_name_is_refused_at_once(lab):
                              b'00112233-4455-4677-8899-aabbccddeeff')
         zoo.set(realm.path, other, stat.version)
     agent.refuses('realm_changed', 10)
+
+
+def on_a_terminal(*words, **env):
+    """What it prints there."""
+    master, slave = os.openpty()
+    try:
+        subprocess.run([program('firn'), *words], stdin=subprocess.DEVNULL,
+                       stdout=slave, stderr=slave, timeout=60,
+                       env=clean_env(dict(env, TERM='xterm')), check=False)
+        os.close(slave)
+        parts = []
+        while True:
+            try:
+                part = os.read(master, 65536)
+            except OSError:  # the end, on Linux
+                break
+            if not part:
+                break
+            parts.append(part)
+        return b''.join(parts).decode()
+    finally:
+        os.close(master)
+
+
+@pytest.mark.short
+def test_the_table_shows_trouble_first_and_colour_on_a_terminal(lab):
+    realm = lab.realm('--first', '--workers', '0-3')
+    agents = [lab.agent(realm, conf=QUICK).up() for _ in range(2)]
+    with lab.server.client() as zoo:  # one that says nothing
+        uuid = '01234567-89ab-4def-8123-456789abcdef'
+        silent = max(a.worker() for a in agents) + 1
+        zoo.create('%s/%s-w%04d-' % (realm.claims_path, uuid, silent), b'',
+                   EPHEMERAL | SEQUENTIAL)
+        words = ('fleet', '--zk', lab.server.hosts, '--realm', realm.name)
+        # what an agent is, it says with its next renewal
+        wait.until(lambda: [a['state'] for a in firn(*words, '--json').json[
+            'agents']].count('serving') == 2, 20, 'both say that they serve')
+        table = firn(*words).out
+        rows = [line.split() for line in table.splitlines()[1:4]]
+        assert [int(r[0]) for r in rows] == [silent] + sorted(
+            a.worker() for a in agents), table
+        assert rows[0][3] == '-' and rows[1][3] == 'serving', table
+        assert '\x1b' not in table
+        shown = on_a_terminal(*words).splitlines()
+        assert shown[1].startswith('\x1b[31m') and \
+            shown[1].endswith('\x1b[0m'), shown
+        assert '\x1b' not in shown[2], shown
+        assert '\x1b' not in on_a_terminal(*words, NO_COLOR='1')
+        doc = firn(*words, '--json', status=None).json
+        assert [int(a['worker']) for a in doc['agents']] == sorted(
+            [silent] + [int(r[0]) for r in rows[1:]]), 'documents by worker ID'
