@@ -139,18 +139,24 @@ check_layout(const char *text)
 	if (text[0] == '\0' || firn_layout_preset(text, &l) == 0)
 		return (NULL);
 	if (layout_parse_bits(text, &l, NULL) != 0 || !layout_valid(&l))
-		return ("must be firn, twitter, or bits such as 41/10/12");
+		return (
+		    "must be a preset such as firn, or bits such as 41/10/12");
 	return (NULL);
 }
 
 static const char *
 check_epoch(const char *text)
 {
-	int64_t ms;
+	size_t where = 0;
+	int64_t ms = -1;
 
 	if (text[0] == '\0')
 		return (NULL);
-	if (rfc3339_parse_or_ms(text, &ms, NULL) != 0 || ms < 0)
+	if (rfc3339_parse_or_ms(text, &ms, &where) != 0 && where > 0 &&
+	    text[where] == '\0' && strchr(text, 'T') != NULL)
+		return ("must end with its time zone, as "
+			"2025-01-01T00:00:00Z does");
+	if (ms < 0)
 		return ("must be Unix milliseconds or an instant such as "
 			"2025-01-01T00:00:00Z, from 1970 to 9999");
 	return (NULL);

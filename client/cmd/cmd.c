@@ -265,6 +265,11 @@ set_instant(const struct cmd_spec *spec, const struct cmd_option *o,
 	size_t where = 0;
 	int64_t v;
 
+	if (reckon_lacks_zone(text))
+		return (cmd_fail(CMD_USAGE, spec->name,
+		    "--%s: \"%s\" names no time zone: write it in UTC, with a "
+		    "Z at its end",
+		    o->name, text));
 	if (!reckon_instant(text, &v, &where))
 		return (cmd_fail(CMD_USAGE, spec->name,
 		    "--%s: \"%s\" is neither RFC 3339 nor Unix milliseconds "

@@ -182,6 +182,7 @@ FIRN_CHECK_RESULT bool cmd_layout_find(const char *name,
 int next_main(int argc, char **argv);
 int decode_main(int argc, char **argv);
 int floor_main(int argc, char **argv);
+int plan_main(int argc, char **argv);
 int bench_main(int argc, char **argv);
 int status_main(int argc, char **argv);
 int wait_main(int argc, char **argv);

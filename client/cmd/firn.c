@@ -11,6 +11,7 @@ static const struct cmd_entry entries[] = {
 	{ "next", next_main, "take IDs" },
 	{ "decode", decode_main, "take IDs apart" },
 	{ "floor", floor_main, "the smallest ID of an instant" },
+	{ "plan", plan_main, "what a layout gives" },
 	{ "bench", bench_main, "what an ID costs on this host" },
 	{ "status", status_main, "how the agent is" },
 	{ "wait", wait_main, "wait until the agent serves" },

@@ -143,6 +143,20 @@ reckon_instant(const char *text, int64_t *unix_ms, size_t *where)
 }
 
 bool
+reckon_lacks_zone(const char *text)
+{
+	char whole[RFC3339_TEXT_MAX + 8];
+	int64_t unix_ms;
+	int n = snprintf(whole, sizeof(whole), "%sZ", text);
+
+	if (n < 0 || (size_t)n >= sizeof(whole))
+		return (false);
+	for (char *p = strchr(whole, ' '); p != NULL; p = strchr(whole, ' '))
+		*p = 'T'; /* as people write it */
+	return (rfc3339_parse(whole, &unix_ms, NULL) == 0);
+}
+
+bool
 reckon_is_seconds(
     const char *text, int64_t unix_ms, const struct firn_layout *l)
 {

@@ -41,6 +41,9 @@ FIRN_CHECK_RESULT bool reckon_bits(const char *text, unsigned *sum);
 FIRN_CHECK_RESULT bool reckon_instant(
     const char *text, int64_t *unix_ms, size_t *where);
 
+/* Is it an instant but for its time zone?  Nobody guesses at one. */
+FIRN_CHECK_RESULT bool reckon_lacks_zone(const char *text);
+
 /* Is it a number that the layout would hold if it were seconds? */
 FIRN_CHECK_RESULT bool reckon_is_seconds(
     const char *text, int64_t unix_ms, const struct firn_layout *l);

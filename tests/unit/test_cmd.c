@@ -254,6 +254,23 @@ test_instant(void **state)
 	}
 }
 
+/* Local time is nobody's guess: it is told apart from plain nonsense. */
+static void
+test_lacks_zone(void **state)
+{
+	(void)state;
+	assert_true(reckon_lacks_zone("2025-01-01T00:00:00"));
+	assert_true(reckon_lacks_zone("2025-01-01 00:00:00"));
+	assert_true(reckon_lacks_zone("2025-01-01T00:00:00.123456"));
+	assert_false(reckon_lacks_zone("2025-01-01T00:00:00Z"));
+	assert_false(reckon_lacks_zone("2025-01-01T00:00:00+02:00"));
+	assert_false(reckon_lacks_zone("2025-01-01"));
+	assert_false(reckon_lacks_zone("1735689600000"));
+	assert_false(reckon_lacks_zone("2025-13-01T00:00:00"));
+	assert_false(reckon_lacks_zone(""));
+	assert_false(reckon_lacks_zone("yesterday, as it were, at tea time"));
+}
+
 static void
 test_seconds(void **state)
 {
@@ -733,6 +750,7 @@ main(void)
 		cmocka_unit_test(test_not_before),
 		cmocka_unit_test(test_bits),
 		cmocka_unit_test(test_instant),
+		cmocka_unit_test(test_lacks_zone),
 		cmocka_unit_test(test_seconds),
 		cmocka_unit_test(test_generation),
 		cmocka_unit_test(test_escape),

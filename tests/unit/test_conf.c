@@ -270,7 +270,7 @@ test_usage(void **state)
 		    "--log-level: must be debug, info, warn or error, not "
 		    "\"loud\"" },
 		{ "--config FILE --layout 41/10/14", 78, CONF_RUN,
-		    "--layout: must be firn, twitter, or bits such as "
+		    "--layout: must be a preset such as firn, or bits such as "
 		    "41/10/12, not \"41/10/14\"" },
 		{ "--config FILE --zk=", 78, CONF_RUN,
 		    "--zk: must be HOST:PORT[,HOST:PORT...][/CHROOT], not "
@@ -409,6 +409,10 @@ static const struct file_case file_cases[] = {
 	    "line 1, column 2: max_clients: must be a whole number from 1 to "
 	    "1000000, not 0",
 	    "no unit" },
+	{ "{\"epoch\": \"2025-01-01T00:00:00\"}",
+	    "line 1, column 2: epoch: must end with its time zone, as "
+	    "2025-01-01T00:00:00Z does, not \"2025-01-01T00:00:00\"",
+	    "local time" },
 	{ "{\"epoch\": -1}",
 	    "line 1, column 2: epoch: must be Unix milliseconds or an instant "
 	    "such as "
@@ -421,7 +425,8 @@ static const struct file_case file_cases[] = {
 	    "\"2025-02-29T00:00:00Z\"",
 	    "no such day" },
 	{ "{\"layout\": \"41/10/0\"}",
-	    "line 1, column 2: layout: must be firn, twitter, or bits such as "
+	    "line 1, column 2: layout: must be a preset such as firn, or bits "
+	    "such as "
 	    "41/10/12, not "
 	    "\"41/10/0\"",
 	    "no sequence" },
