@@ -559,7 +559,7 @@ refill_step(struct firn *f, struct call *c, struct wait *w)
 			};
 			return (FIRN_EAGAIN);
 		}
-		sh->pause_until_ns = 0;
+		pause_until(sh, 0, false);
 		if (!connection_stands(f)) {
 			rc = connection_make(f);
 			continue;
@@ -625,7 +625,7 @@ refill_lead(struct firn *f, struct call *c)
 
 	/* a new call does not wait for what an earlier one was told */
 	if (!c->asked && (c->patient || !sh->pause_firm))
-		sh->pause_until_ns = 0;
+		pause_until(sh, 0, false);
 	c->asked = true;
 	do {
 		rc = refill_step(f, c, &w);

@@ -1657,6 +1657,39 @@ test_try_next_errors(void **state)
 	firn_close(f);
 }
 
+/*
+ * A pause after losses is kept by try_next, too, but what is refused later is
+ * not: an hour's clock_back that ends after a second must not last the hour.
+ */
+static void
+test_try_next_refused_after_losses(void **state)
+{
+	(void)state;
+	const struct order orders[] = {
+		{ .act = HANG_UP },
+		{ .act = HANG_UP },
+		{ .act = REFUSE,
+		    .status = WIRE_CLOCK_BACK,
+		    .retry_ms = 3600000 },
+		{ .act = GRANT },
+	};
+	struct firn *f = open_with(LONG_MS, 0, NULL);
+	int64_t end_ns;
+	uint64_t id;
+	int rc;
+
+	fake_orders(orders, 4);
+	while ((rc = firn_try_next(f, &id)) != FIRN_EREFUSED)
+		assert_true(rc == FIRN_EAGAIN || rc == FIRN_EAWAY);
+	end_ns = now_ns(CLOCK_MONOTONIC) + 20 * S;
+	while ((rc = firn_try_next(f, &id)) != 0) {
+		assert_true(rc == FIRN_EAGAIN || rc == FIRN_EREFUSED);
+		assert_true(now_ns(CLOCK_MONOTONIC) < end_ns);
+	}
+	assert_int_equal(fake_count(&fake.batches), 4);
+	firn_close(f);
+}
+
 /* ---- descriptors ---- */
 
 static void
@@ -2488,6 +2521,7 @@ main(void)
 		T(test_realms),
 		T(test_try_next),
 		T(test_try_next_errors),
+		T(test_try_next_refused_after_losses),
 		T(test_descriptor_taken_away),
 		T(test_descriptor_is_closed),
 		T(test_not_allowed),
