@@ -10,6 +10,7 @@ import shutil
 import statistics
 import subprocess
 import time
+import urllib.request
 
 import pytest
 
@@ -283,6 +284,12 @@ def test_a_thousand_agents_stay_smooth(lab, browser):
         took = [line.rsplit('roll: ', 1)[1] for line in
                 agent.log().splitlines() if 'roll: ' in line]
         print('read by the agent: ' + took[0])
+        begun = time.monotonic()
+        for _ in range(20):
+            with urllib.request.urlopen(url + 'agents', timeout=60) as reply:
+                size = len(reply.read())
+        print('an answer of %d bytes takes %.1f ms' % (
+            size, (time.monotonic() - begun) * 1000 / 20))
         browser.do('shake')
         seen = browser.do('measure', updates=4)
         browser.until(lambda p: [r['level'] for r in p['rows'][:3]] ==

@@ -85,7 +85,8 @@ GAUGES = """
     firn_clock_peers firn_clock_kernel_synchronized
     firn_clock_kernel_error_seconds firn_window_remaining_seconds
     firn_mark_lead_seconds firn_zookeeper_connected firn_clients
-    firn_layout_end_timestamp_seconds firn_alert
+    firn_layout_end_timestamp_seconds firn_layout_sign_timestamp_seconds
+    firn_alert
     firn_config_last_reload_successful
     firn_config_last_reload_success_timestamp_seconds
     firn_auditor""".split()
@@ -94,7 +95,8 @@ FLEET = """
     firn_fleet_clock_offset_seconds firn_fleet_duplicate_claims
     firn_audit_duration_seconds""".split()
 HISTOGRAMS = ['firn_renewal_duration_seconds']
-UNKNOWN_ALONE = {'firn_clock_skew_seconds'}  # has no value without peers
+# No value without peers, and in a layout of 63 bits.
+UNKNOWN_ALONE = {'firn_clock_skew_seconds', 'firn_layout_sign_timestamp_seconds'}
 
 
 def check_metrics(text):
