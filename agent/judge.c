@@ -42,7 +42,7 @@ struct judge {
 	struct peers *peers;
 	bool due; /* a sample asks for a reading */
 	mono_t retry_at;
-	unsigned failures; /* readings in a row that came to nothing */
+	unsigned failures; /* readings in a row that gave no verdict */
 	struct skew_others read; /* by the last one; peers 0: not to go by */
 	mono_t now; /* of the reply at hand */
 	int64_t base_seen_ns; /* own time's base at the last sample */
@@ -234,8 +234,8 @@ decide_leap(struct judge *j, const struct instant *now)
 }
 
 /*
- * ZooKeeper is too busy, and the whole fleet may be about to ask again: later
- * each time, from half of it to all of it.
+ * No verdict yet, or ZooKeeper is too busy, and the whole fleet may be about to
+ * ask again: later each time, from half of it to all of it.
  */
 static int64_t
 back_off_ms(struct judge *j)
@@ -277,15 +277,19 @@ on_peers(void *arg, const struct peers_result *r)
 		j->retry_at = mono_add_ms(j->now, back_off_ms(j));
 		return;
 	}
-	j->failures = 0;
 	(void)skew_judge(
 	    &j->skew, j->now, r->peers, r->n, r->others, j->boot_id);
 	remember_read(j);
 	say_verdict(j, &before);
 	if (judge_waits(j)) {
 		j->due = true;
-		j->retry_at = mono_add_ms(j->now, RETRY_MS);
-	} else if (j->leapt || j->clk->judged) {
+		j->retry_at = mono_add_ms(
+		    j->now, min64(back_off_ms(j), j->conf->renew_ms));
+		j->changed(j->arg);
+		return;
+	}
+	j->failures = 0;
+	if (j->leapt || j->clk->judged) {
 		sysclock_read(&now);
 		decide_leap(j, &now);
 	}
