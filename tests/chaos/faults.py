@@ -7,6 +7,7 @@ yields what there is to say in the timeline.
 import os
 import resource
 import signal
+import threading
 import time
 
 from firnlab import wait
@@ -188,15 +189,17 @@ def clock_step(world, seat, fault):
 
 
 def clock_rate(world, seat, fault):
-    seat.wrist.drift(fault.what, fault.until - fault.at)
+    slewing = threading.Thread(target=seat.wrist.slew, args=(
+        fault.what, fault.until - fault.at), daemon=True)
+    slewing.start()
     yield 'its clock runs at %.4f' % fault.what
+    slewing.join()
     seat.wrist.step(0)
 
 
 def wild_clock(world, seat, fault):
     """Not noted down: nobody may issue IDs of such a time."""
-    with seat.wrist.lock:
-        seat.wrist.clock.set(fault.what, '1.0')
+    seat.agent.clock.set(fault.what)
     yield 'its clock alone is %+.0f s off' % fault.what
     seat.wrist.step(0)
 

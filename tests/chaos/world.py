@@ -24,7 +24,9 @@ import txnlog
 CONF = {'session_ms': 3000, 'renew_ms': 1000, 'op_deadline_ms': 800,
         'reserve_ms': 8000, 'skew_refuse_ms': 4000, 'audit_ms': 2000,
         'drain_ms': 300, 'log_level': 'debug'}
-REALM = ('--first', '--reserve-max', '8000', '--skew-refuse', '4000')
+# few worker IDs, so that they change hands
+REALM = ('--first', '--reserve-max', '8000', '--skew-refuse', '4000',
+         '--workers', '0-11')
 POLICIES = ({'on_step': 'wait'}, {'on_step': 'fail'}, {'on_step': 'logical'},
             {'on_step': 'wait', 'sequence_start': 'random'},
             {'on_step': 'logical', 'max_lead_ms': 5})
@@ -49,59 +51,33 @@ def now_ms():
 
 class Wrist:
     """The wall clock of one agent, moved at will, and how far it ever was
-    off.  A rate counts from the start of the process that has it."""
+    off.  A rate is many small steps: libfaketime counts its own rates from
+    the start of a process, and shows, for moments, one without its offset."""
 
-    SLACK = 0.3  # seconds that a rate may have run before we know the start
+    SLEW_SECONDS = 0.02
+    SLACK = 0.05
 
     def __init__(self, clock):
         self.clock = clock
-        self.lock = threading.Lock()
-        self.offset, self.rate = 0.0, 1.0
-        self.since = self.started = time.time()
         self.rows = []  # [from_ms, behind, ahead], seconds
 
-    def now(self):
-        return self.offset + (self.rate - 1) * (time.time() - self.since)
-
     def note(self, seconds, slack=0.0):
-        self.rows.append([now_ms(), max(0.0, slack - seconds),
-                          max(0.0, slack + seconds)])
-
-    def write(self):
-        ran = time.time() - self.started
-        self.clock.set(self.now() - (self.rate - 1) * ran,
-                       '%.6f' % self.rate)
-
-    def launch(self, agent):
-        """Starts it; it counts its rate from now on."""
-        with self.lock:
-            self.started = time.time()
-            self.write()
-            spawn(agent.start)
+        self.rows.append((now_ms(), max(0.0, slack - seconds),
+                          max(0.0, slack + seconds)))
 
     def step(self, seconds):
-        """So far off, running as it should."""
-        with self.lock:
-            if self.rate != 1.0:
-                self.widen()
-            self.note(seconds)
-            self.offset, self.rate, self.since = seconds, 1.0, time.time()
-            self.write()
+        self.note(seconds)
+        self.clock.set(seconds)
 
-    def drift(self, rate, seconds):
-        with self.lock:
-            offset = self.now()
-            for slack in (0.0, seconds):
-                self.note(offset + (rate - 1) * slack, self.SLACK)
-            self.offset, self.rate, self.since = offset, rate, time.time()
-            self.write()
-
-    def widen(self):
-        """A rate that went on for longer than it should have."""
-        end = self.now()
-        row = self.rows[-1]
-        row[1] = max(row[1], self.SLACK - end)
-        row[2] = max(row[2], self.SLACK + end)
+    def slew(self, rate, seconds):
+        """Runs at this rate from now on, for so long."""
+        self.note((rate - 1) * seconds, self.SLACK)
+        began = time.monotonic()
+        ran = 0.0
+        while ran < seconds:
+            time.sleep(self.SLEW_SECONDS)
+            ran = min(time.monotonic() - began, seconds)
+            self.clock.set((rate - 1) * ran)
 
     def table(self):
         return ''.join('%d %d %d\n' % (at, behind * 1000 + 1,
@@ -179,7 +155,7 @@ class Seat:
     def start(self):
         with self.lock:
             self.wanted = True
-            self.wrist.launch(self.agent)
+            spawn(self.agent.start)
 
     def kill(self):
         with self.lock:
@@ -216,7 +192,7 @@ class Seat:
             if status < 0 or status == 78 or not excused:
                 self.world.wrong.append('%s exits with %d:\n%s' % (
                     self.name, status, self.tail()))
-            self.wrist.launch(self.agent)
+            spawn(self.agent.start)
 
     # -- applications -----------------------------------------------------
 
