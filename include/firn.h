@@ -62,6 +62,7 @@ extern "C" {
 #define FIRN_EPROTO (-9) /* bytes that are not the protocol */
 #define FIRN_ERANGE (-10) /* a value that its field or text cannot hold */
 #define FIRN_ERANDOM (-11) /* the kernel gives no random bytes (a sandbox) */
+#define FIRN_ESEAL (-12) /* sealed by none of the keys; firn-seal.h */
 
 /*
  * firn_strerror() gives a short sentence, firn_errname() the name of the

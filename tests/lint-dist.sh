@@ -10,7 +10,7 @@ sed 's/#.*//; s/[=\\]/ /g; s|\$(srcdir)/||g' Makefile.am tests/tests.am |
     tr -s ' \t' '\n\n' | grep / | sort -u >"$words"
 bad=0 n=0
 for f in $(find agent client include tests contrib man .ci -type f \
-    2>/dev/null | grep -vE '/__pycache__/|/\.(deps|libs|dirstamp)|firn\.pc(\.in)?$' |
+    2>/dev/null | grep -vE '/__pycache__/|/\.(deps|libs|dirstamp)|firn(-seal)?\.pc(\.in)?$' |
     grep -vE '\.(o|lo|la|so|pyc|log|trs)$' | sort); do
 	n=$((n + 1))
 	p=$f
@@ -25,6 +25,7 @@ done
 grep -E '^(agent|client|include|tests|contrib|man)/.*\.[a-z0-9]+$' "$words" |
     while read -r f; do
 	[ -e "$f" ] || [ "$f" = client/firn.pc ] ||
+	    [ "$f" = client/firn-seal.pc ] ||
 	    [ "${f%.service}" != "$f" ] || echo "$f: there is no such file"
     done | grep . && bad=1
 [ $n -gt 30 ] || { echo "only $n files found"; bad=1; }

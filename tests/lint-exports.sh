@@ -30,5 +30,17 @@ for what in map library; do
 	comm -13 "$dir/header" "$dir/$what" |
 	    sed "s/\$/: in the $what, not in firn.h/" | grep . && bad=1
 done
+seal=$FIRN_BUILD/.libs/libfirn-seal.so.0
+if [ -e "$seal" ]; then
+	sed -e 's|/\*.*\*/||g' -e '/\/\*/,/\*\//d' -e '/^[ \t]*#/d' \
+	    "$FIRN_SRCDIR/include/firn-seal.h" |
+	    grep -oE '\bfirn_[a-z0-9_]+\(' | tr -d '(' | sort -u >"$dir/seal.h"
+	$READELF --dyn-syms -W "$seal" | awk '
+	    $5 != "LOCAL" && $7 ~ /^[0-9]+$/ { print $8 }' |
+	    sed -n 's/@@FIRN_SEAL_[0-9.]*$//p' | grep -v '^FIRN_SEAL' |
+	    sort -u >"$dir/seal.so"
+	cmp "$dir/seal.h" "$dir/seal.so" ||
+	    { echo "libfirn-seal exports other than firn-seal.h"; bad=1; }
+fi
 [ $bad = 0 ] && echo "$(wc -l <"$dir/header") functions exported"
 exit $bad

@@ -1,12 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# firn.h is read by C99 and by C++11, by each compiler that is there, without
+# firn.h and firn-seal.h are read by C99 and by C++11, by each compiler that is there, without
 # a warning; and it needs no header before it.
 : "${FIRN_SRCDIR:=$(dirname "$0")/..}"
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 strict="-Wall -Wextra -Wconversion -Wshadow -pedantic -Werror -fsyntax-only"
 cat >"$dir/use.c" <<'END'
+#include <firn-seal.h>
 #include <firn.h>
 #include <firn.h>
 
@@ -21,7 +22,9 @@ use(void)
 	struct firn *f = NULL;
 	uint64_t id = 0;
 	char text[FIRN_TEXT_MAX];
+	struct firn_seal *s = NULL;
 
+	firn_seal_close(s);
 	if (firn_open(&f, &o) != FIRN_OK || firn_next(f, &id) != FIRN_OK)
 		return 1;
 	firn_close(f);

@@ -28,6 +28,7 @@ BEGIN {
 	may["include"] = ""
 	may["client/ids"] = "include"
 	may["client/stub"] = "client/ids include"
+	may["client/seal"] = "client/ids include"
 	may["client/cmd"] = "client/stub client/ids include agent/edge" \
 	    " agent/docs agent/base agent/core"
 	may["agent/core"] = "client/ids include"

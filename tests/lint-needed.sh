@@ -33,5 +33,15 @@ for s in $undefined; do
 		echo "libfirn calls $s"; bad=1 ;;
 	esac
 done
+seal=$FIRN_BUILD/.libs/libfirn-seal.so.0
+if [ -e "$seal" ]; then
+	for lib in $($READELF -dW "$seal" |
+	    sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p'); do
+		case $lib in
+		libc.so.6|libcrypto.so.*|ld-linux*) ;;
+		*) echo "libfirn-seal needs $lib"; bad=1 ;;
+		esac
+	done
+fi
 [ $bad = 0 ] && echo "libfirn: libc alone, $(echo "$undefined" | wc -l) calls"
 exit $bad

@@ -180,6 +180,9 @@ FIRN_CHECK_RESULT bool cmd_layout_find(const char *name,
 /* ---- subcommands ---- */
 
 int next_main(int argc, char **argv);
+int id_main(int argc, char **argv);
+int seal_main(int argc, char **argv);
+int unseal_main(int argc, char **argv);
 int decode_main(int argc, char **argv);
 int floor_main(int argc, char **argv);
 int plan_main(int argc, char **argv);

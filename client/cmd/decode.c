@@ -41,7 +41,8 @@ static const struct cmd_spec spec = {
 	    "The form of an ID is found out: 0x and hex digits; digits alone "
 	    "(at most 20, no\nleading zero) are decimal, also if there are 11, "
 	    "13 or 16 of them; else 16\ncharacters are hex, 13 Crockford's "
-	    "Base32, 11 Base62.  -f says it instead.",
+	    "Base32, 11 Base62, 26 a ULID, 27 a KSUID,\nand text with hyphens "
+	    "a UUID.  -f says it instead.",
 	.statuses = "  0   all were taken apart\n"
 		    "  1   standard output or input; a line of it is no ID; an "
 		    "ID has more bits\n      than the layout\n"
@@ -51,27 +52,95 @@ static const struct cmd_spec spec = {
 	.max_arguments = -1,
 };
 
+/* An ID as it was read: 64 bits, or else `kind` is there. */
+struct item {
+	uint64_t id;
+	char kind[8]; /* "uuid7", "ulid"; "": 64 bits of the layout */
+	char text[FIRN_UUID_TEXT_MAX];
+	bool timed; /* of a kind: unix_ms tells its time */
+	int64_t unix_ms;
+	struct firn_parts parts;
+};
+
 /* What one run goes by, and how far it has come. */
 struct decoding {
 	struct firn_layout layout;
 	enum cmd_format format;
 	bool json;
 	uint64_t printed;
-	struct firn_parts held; /* of JSON: the first, until a second comes */
-	uint64_t held_id;
+	struct item held; /* of JSON: the first, until a second comes */
 	struct json_out out;
 };
 
 /* ---- reading ---- */
 
+/*
+ * A UUID, ULID or KSUID, by its length or its hyphens.  False: it looks like
+ * none; else *err is 0 or the error.
+ */
 static bool
-parse(
-    const struct decoding *d, const char *where, const char *text, uint64_t *id)
+parse_kind(const char *text, struct item *it, int *err, size_t *at)
 {
+	unsigned char raw[20];
+	size_t n = strlen(text);
+
+	it->timed = true;
+	if (n == 26) {
+		*err = firn_ulid_parse(text, raw, at);
+		if (*err == 0)
+			*err =
+			    firn_ulid_format(raw, it->text, sizeof(it->text));
+		if (*err == 0)
+			*err = firn_ulid_time(raw, &it->unix_ms);
+		(void)snprintf(it->kind, sizeof(it->kind), "ulid");
+		return (true);
+	}
+	if (n == 27) {
+		*err = firn_ksuid_parse(text, raw, at);
+		if (*err == 0)
+			*err =
+			    firn_ksuid_format(raw, it->text, sizeof(it->text));
+		if (*err == 0)
+			*err = firn_ksuid_time(raw, &it->unix_ms);
+		(void)snprintf(it->kind, sizeof(it->kind), "ksuid");
+		return (true);
+	}
+	if (strchr(text, '-') == NULL && text[0] != '{')
+		return (false);
+	(void)snprintf(it->kind, sizeof(it->kind), "uuid");
+	*err = firn_uuid_parse(text, raw, at);
+	if (*err == 0)
+		*err = firn_uuid_format(raw, it->text, sizeof(it->text));
+	if (*err == 0 && firn_uuid_version(raw) >= 0)
+		(void)snprintf(it->kind, sizeof(it->kind), "uuid%d",
+		    firn_uuid_version(raw) & 15);
+	it->timed = *err == 0 && firn_uuid_time(raw, &it->unix_ms) == 0;
+	return (true);
+}
+
+static bool
+parse(const struct decoding *d, const char *where, const char *text,
+    struct item *it)
+{
+	uint64_t *id = &it->id;
 	enum firn_format format;
 	size_t skip = 0, at = 0;
 	int err;
 
+	*it = (struct item){ .id = 0 };
+	if (d->format == CMD_ANY && parse_kind(text, it, &err, &at)) {
+		if (err == FIRN_ERANGE)
+			cmd_say(spec.name,
+			    "%s: \"%.64s\" is no ID: over the %s's bits", where,
+			    text, it->kind);
+		else if (err != 0)
+			cmd_say(spec.name,
+			    "%s: \"%.64s\" is no ID: as %s, it is wrong at "
+			    "character %zu",
+			    where, text, it->kind, at + 1);
+		return (err == 0);
+	}
+	it->kind[0] = '\0';
 	if (d->format != CMD_ANY) {
 		format = (enum firn_format)d->format;
 		if (format == FIRN_HEX && strncmp(text, "0x", 2) == 0)
@@ -100,58 +169,73 @@ parse(
 /* ---- printing ---- */
 
 static void
-print_object(struct decoding *d, const char *kind, uint64_t id,
-    const struct firn_parts *p)
+print_object(struct decoding *d, const struct item *it)
 {
+	bool is_kind = it->kind[0] != '\0', timed = !is_kind || it->timed;
 	char time[RFC3339_TEXT_MAX];
 
-	if (!rfc3339_format(p->unix_ms, time))
+	if (!timed || !rfc3339_format(it->unix_ms, time))
 		time[0] = '\0';
 	json_open(&d->out, NULL, '{');
-	json_put_u64(&d->out, "id", id);
-	json_put_text(&d->out, "kind", kind);
+	if (is_kind)
+		json_put_text(&d->out, "id", it->text);
+	else
+		json_put_u64(&d->out, "id", it->id);
+	json_put_text(&d->out, "kind", is_kind ? it->kind : d->layout.name);
 	json_put_text_or_null(&d->out, "time", time);
-	json_put_i64(&d->out, "unix_ms", p->unix_ms);
-	json_put_number(&d->out, "worker", (int64_t)p->worker);
-	json_put_number(&d->out, "sequence", (int64_t)p->sequence);
+	if (timed)
+		json_put_i64(&d->out, "unix_ms", it->unix_ms);
+	else
+		json_put_text_or_null(&d->out, "unix_ms", "");
+	if (is_kind) {
+		json_put_text_or_null(&d->out, "worker", "");
+		json_put_text_or_null(&d->out, "sequence", "");
+	} else {
+		json_put_number(&d->out, "worker", (int64_t)it->parts.worker);
+		json_put_number(
+		    &d->out, "sequence", (int64_t)it->parts.sequence);
+	}
 	json_close(&d->out, '}');
 }
 
 static void
-print_row(uint64_t id, const struct firn_parts *p)
+print_row(const struct item *it)
 {
+	bool is_kind = it->kind[0] != '\0';
 	char time[RFC3339_TEXT_MAX];
 
-	if (!rfc3339_format(p->unix_ms, time))
-		(void)snprintf(time, sizeof(time), "%" PRId64, p->unix_ms);
-	printf("%-20" PRIu64 "  %-24s  %10" PRIu64 "  %10" PRIu64 "\n", id,
-	    time, p->worker, p->sequence);
+	if (is_kind && !it->timed)
+		time[0] = '\0';
+	else if (!rfc3339_format(it->unix_ms, time))
+		(void)snprintf(time, sizeof(time), "%" PRId64, it->unix_ms);
+	if (is_kind)
+		printf("%-36s  %-24s  %s\n", it->text, time, it->kind);
+	else
+		printf("%-20" PRIu64 "  %-24s  %10" PRIu64 "  %10" PRIu64 "\n",
+		    it->id, time, it->parts.worker, it->parts.sequence);
 }
 
 static void
-print(struct decoding *d, uint64_t id, const struct firn_parts *p)
+print(struct decoding *d, const struct item *it)
 {
-	const char *kind = d->layout.name;
-
 	d->printed++;
 	if (!d->json) {
-		if (d->printed == 1)
+		if (d->printed == 1 && it->kind[0] == '\0')
 			printf("%-20s  %-24s  %10s  %10s\n", "id", "time",
 			    "worker", "sequence");
-		print_row(id, p);
+		print_row(it);
 		return;
 	}
 	/* one is an object, several are a list */
 	if (d->printed == 1) {
-		d->held = *p;
-		d->held_id = id;
+		d->held = *it;
 		return;
 	}
 	if (d->printed == 2) {
 		json_open(&d->out, NULL, '[');
-		print_object(d, kind, d->held_id, &d->held);
+		print_object(d, &d->held);
 	}
-	print_object(d, kind, id, p);
+	print_object(d, it);
 }
 
 static int
@@ -161,7 +245,7 @@ finish(struct decoding *d, int status)
 		if (d->printed == 0)
 			json_open(&d->out, NULL, '[');
 		if (d->printed == 1)
-			print_object(d, d->layout.name, d->held_id, &d->held);
+			print_object(d, &d->held);
 		else
 			json_close(&d->out, ']');
 		printf("\n");
@@ -172,18 +256,22 @@ finish(struct decoding *d, int status)
 /* ---- one ID ---- */
 
 static bool
-decode(struct decoding *d, const char *where, const char *text, uint64_t id)
+decode(struct decoding *d, const char *where, const char *text, struct item *it)
 {
-	struct firn_parts parts = { .size = (uint32_t)sizeof(parts) };
-
-	if (firn_decode(&d->layout, id, &parts) != 0) {
+	if (it->kind[0] != '\0') {
+		print(d, it);
+		return (true);
+	}
+	it->parts.size = (uint32_t)sizeof(it->parts);
+	if (firn_decode(&d->layout, it->id, &it->parts) != 0) {
 		cmd_say(spec.name,
 		    "%s: \"%.64s\" has more bits than the layout %s (%u/%u/%u)",
 		    where, text, d->layout.name, d->layout.time_bits,
 		    d->layout.worker_bits, d->layout.sequence_bits);
 		return (false);
 	}
-	print(d, id, &parts);
+	it->unix_ms = it->parts.unix_ms;
+	print(d, it);
 	return (true);
 }
 
@@ -191,7 +279,7 @@ decode(struct decoding *d, const char *where, const char *text, uint64_t id)
 static int
 decode_arguments(struct decoding *d, int n, char **texts)
 {
-	uint64_t *ids = calloc((size_t)n, sizeof(*ids));
+	struct item *ids = calloc((size_t)n, sizeof(*ids));
 	int status = CMD_DONE;
 	char where[32];
 
@@ -208,7 +296,7 @@ decode_arguments(struct decoding *d, int n, char **texts)
 	}
 	for (int i = 0; i < n; i++) {
 		(void)snprintf(where, sizeof(where), "argument %d", i + 1);
-		if (!decode(d, where, texts[i], ids[i]))
+		if (!decode(d, where, texts[i], &ids[i]))
 			status = CMD_FAILED;
 	}
 	free(ids);
@@ -235,7 +323,7 @@ decode_lines(struct decoding *d)
 
 	while ((n = getline(&line, &size, stdin)) != -1) {
 		char where[40], *text;
-		uint64_t id;
+		struct item it;
 
 		number++;
 		n = trim_end(line, n);
@@ -246,8 +334,8 @@ decode_lines(struct decoding *d)
 		if (memchr(line, '\0', (size_t)n) != NULL)
 			status = cmd_fail(CMD_FAILED, spec.name,
 			    "%s: a NUL byte is in it", where);
-		else if (!parse(d, where, text, &id) ||
-			 !decode(d, where, text, id))
+		else if (!parse(d, where, text, &it) ||
+			 !decode(d, where, text, &it))
 			status = CMD_FAILED;
 		if (ferror(stdout) != 0)
 			break;

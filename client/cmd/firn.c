@@ -9,9 +9,12 @@
 
 static const struct cmd_entry entries[] = {
 	{ "next", next_main, "take IDs" },
+	{ "id", id_main, "make a UUID, ULID or KSUID" },
 	{ "decode", decode_main, "take IDs apart" },
 	{ "floor", floor_main, "the smallest ID of an instant" },
 	{ "plan", plan_main, "what a layout gives" },
+	{ "seal", seal_main, "IDs as opaque text for the outside world" },
+	{ "unseal", unseal_main, "sealed IDs as they were" },
 	{ "bench", bench_main, "what an ID costs on this host" },
 	{ "status", status_main, "how the agent is" },
 	{ "wait", wait_main, "wait until the agent serves" },

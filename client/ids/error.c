@@ -29,6 +29,8 @@ static const struct error_text errors[] = {
 	ERROR_ROW(FIRN_EPROTO, "the agent's bytes are not the protocol"),
 	ERROR_ROW(FIRN_ERANGE, "value out of range"),
 	ERROR_ROW(FIRN_ERANDOM, "the kernel gives no random bytes"),
+	ERROR_ROW(
+	    FIRN_ESEAL, "sealed by none of the keys, or for another purpose"),
 };
 
 static const struct error_text *
