@@ -2,30 +2,103 @@
 /*
  * libFuzzer: any bytes as the text of an ID and of a layout.  What is read
  * must be written back as it was (but for the case and zeros of hex), what is
- * refused must leave its output alone and point into the text.
+ * refused must leave its output alone and point into the text.  Digits are read
+ * a second time the long way, instants by the C library's calendar.
  */
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
+#include <time.h>
 
 #include "crockford.h"
+#include "doc.h"
+#include "fuzz.h"
 #include "layout.h"
+#include "rfc3339.h"
 #include "text.h"
 
 #define UNTOUCHED UINT64_C(0x5a5a5a5a5a5a5a5a)
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+/* ---- a second reading ---- */
 
-/* As assert(), whatever NDEBUG says. */
-static void
-check(bool holds)
+/* Digits of any base, read the long way; -1: no such number of 64 bits. */
+static __int128
+read_slowly(const char *text, const char *alphabet)
 {
-	if (!holds)
-		__builtin_trap();
+	unsigned base = (unsigned)strlen(alphabet);
+	__int128 v = 0;
+
+	if (text[0] == '\0')
+		return (-1);
+	for (; *text != '\0'; text++) {
+		const char *digit = strchr(alphabet, *text);
+
+		if (digit == NULL)
+			return (-1);
+		v = v * base + (digit - alphabet);
+		if (v > UINT64_MAX)
+			return (-1);
+	}
+	return (v);
 }
+
+static void
+check_digits(const char *text)
+{
+	static const char decimal[] = "0123456789";
+	static const char base62[] =
+	    "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+	__int128 slow = read_slowly(text, decimal);
+	bool minus = text[0] == '-';
+	uint64_t id;
+	int64_t i64;
+
+	if (text[0] == '0' && text[1] != '\0')
+		slow = -1;
+	check(
+	    (firn_parse_id(text, FIRN_DECIMAL, &id, NULL) == 0) == (slow >= 0));
+	check(slow < 0 || id == (uint64_t)slow);
+	check(doc_parse_u64(text, &id) == (slow >= 0));
+	check(slow < 0 || id == (uint64_t)slow);
+
+	slow = read_slowly(text + minus, decimal);
+	if ((text[minus] == '0' && (text[minus + 1] != '\0' || minus)) ||
+	    slow > (__int128)INT64_MAX + minus)
+		slow = -1;
+	check(doc_parse_i64(text, &i64) == (slow >= 0));
+	check(slow < 0 || (minus ? -(__int128)i64 : i64) == slow);
+
+	slow = read_slowly(text, base62);
+	if (strlen(text) != 11)
+		slow = -1;
+	check(
+	    (firn_parse_id(text, FIRN_BASE62, &id, NULL) == 0) == (slow >= 0));
+	check(slow < 0 || id == (uint64_t)slow);
+}
+
+/* The C library's calendar; what is refused here may be lax there. */
+static void
+check_instant(const char *text)
+{
+	char again[RFC3339_TEXT_MAX], whole[20];
+	struct tm tm = { 0 };
+	int64_t ms = 0, back = 1;
+	size_t where = SIZE_MAX;
+
+	if (rfc3339_parse(text, &ms, &where) != 0) {
+		check(where == SIZE_MAX || where <= strlen(text));
+		return;
+	}
+	check(ms >= RFC3339_MS_MIN && ms <= RFC3339_MS_MAX);
+	check(rfc3339_format(ms, again));
+	check(rfc3339_parse(again, &back, NULL) == 0 && back == ms);
+	memcpy(whole, again, 19);
+	whole[19] = '\0';
+	check(strptime(whole, "%Y-%m-%dT%H:%M:%S", &tm) == whole + 19);
+	check(timegm(&tm) * INT64_C(1000) + strtol(again + 20, NULL, 10) == ms);
+	if (strlen(text) >= 20 && strchr(text, 'Z') != NULL)
+		check(strncmp(text, again, 19) == 0);
+}
+
+/* ---- what is read is written ---- */
 
 /* Same text, or for hex the same but for case and leading zeros. */
 static bool
@@ -106,18 +179,14 @@ check_bits(const char *text)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	/* Memory of exactly this size, so that a read past the NUL is seen. */
-	char *text = malloc(size + 1);
+	char *text = text_of(data, size);
 
-	if (text == NULL)
-		return (0);
-	if (size > 0)
-		memcpy(text, data, size);
-	text[size] = '\0';
 	for (int f = FIRN_DECIMAL; f <= FIRN_CROCKFORD; f++)
 		check_form(text, (enum firn_format)f);
 	check_lenient(text);
 	check_bits(text);
+	check_digits(text);
+	check_instant(text);
 	free(text);
 	return (0);
 }

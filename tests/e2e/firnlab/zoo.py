@@ -12,6 +12,10 @@ from .process import Process, free_port
 JAVA = '/usr/share/java/'
 JARS = ':'.join(JAVA + jar for jar in (
     'zookeeper.jar', 'slf4j-log4j12.jar', 'log4j-1.2.jar'))
+# for its TLS port
+NETTY = ':'.join(JAVA + 'netty-%s.jar' % part for part in (
+    'buffer', 'codec', 'common', 'handler', 'resolver', 'transport',
+    'transport-native-epoll', 'transport-native-unix-common'))
 CONFIG = '''tickTime=%(tick)d
 initLimit=10
 syncLimit=5
@@ -89,7 +93,7 @@ class Server:
              '-Xshare:auto', '-Dzookeeper.snapshot.trust.empty=true',
              '-Dzookeeper.forceSync=no', '-Dzookeeper.preAllocSize=4096',
              '-Dzookeeper.jmx.log4j.disable=true', *self.java,
-             '-cp', self.dir + ':' + JARS,
+             '-cp', self.dir + ':' + JARS + ':' + NETTY,
              'org.apache.zookeeper.server.quorum.QuorumPeerMain',
              self.dir + '/zoo.cfg'], self.dir + '/log',
             env=self.clock.env if self.clock else None)
