@@ -131,6 +131,7 @@ class Run:
     def round(self):
         wide = self.agents['wide']
         self.take('bench_stub', 'control')
+        self.take('bench_kinds')
         for _ in range(3):  # short ones: a neighbour spoils one, not all
             self.take('bench_stub', 'cached', agent=wide)
             self.take('bench_peer', 'generator')

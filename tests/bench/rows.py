@@ -75,6 +75,12 @@ ROWS = [
     row('… write p99', 'zk_set_p99', 'ns'),
     row('… read p99', 'zk_get_p99', 'ns'),
     row("… server's share of a core", 'zk_cpu', '%'),
+    row('`firn_uuid4`', 'uuid4', 'ns', 40),
+    row('the same', 'uuid4', 'ns', None, 'libuuid_random',
+        '`uuid_generate_random`'),
+    row('`firn_uuid7`', 'uuid7', 'ns', 50),
+    row('`firn_ulid`', 'ulid', 'ns', 50),
+    row('`firn_ksuid`', 'ksuid', 'ns'),
     row('instructions of a cached `firn_next`', 'instructions_next', ''),
     row('instructions of a request in the agent', 'instructions_request', ''),
 ]
