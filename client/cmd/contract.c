@@ -34,6 +34,27 @@ contract_advance(const struct tree *t, struct contract *k, int64_t above)
 	return (CMD_DONE);
 }
 
+int
+contract_range(const char *command, const char *text, struct contract *k)
+{
+	uint64_t max = layout_worker_max(&k->layout);
+	size_t where;
+
+	if (!reckon_range(text, &k->worker_first, &k->worker_last, &where))
+		return (cmd_fail(CMD_USAGE, command,
+		    "--workers: \"%s\" is no range such as 0-999 (character "
+		    "%zu)",
+		    text, where + 1));
+	if (k->worker_last > max)
+		return (cmd_fail(CMD_USAGE, command,
+		    "--workers: %u bits hold no worker ID above %" PRIu64,
+		    k->layout.worker_bits, max));
+	if (k->worker_last - k->worker_first >= WORKERS_MAX)
+		return (cmd_fail(CMD_USAGE, command,
+		    "--workers: more than %" PRIu64, WORKERS_MAX));
+	return (CMD_DONE);
+}
+
 static const char *
 instant(int64_t unix_ms, char buf[RFC3339_TEXT_MAX])
 {

@@ -24,6 +24,10 @@ FIRN_CHECK_RESULT bool contract_random(void *buf, size_t n);
 FIRN_CHECK_RESULT int contract_advance(
     const struct tree *t, struct contract *k, int64_t above);
 
+/* Reads --workers into k, whose layout must hold them; CMD_USAGE if not. */
+FIRN_CHECK_RESULT int contract_range(
+    const char *command, const char *text, struct contract *k);
+
 /* Prints it; agents: -1 if nobody counted. */
 void contract_print(
     const char *realm, const struct contract *k, int64_t agents);

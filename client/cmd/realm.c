@@ -97,23 +97,30 @@ show_main(int argc, char **argv)
 
 struct renew_options {
 	struct tree_options tree;
+	const char *workers;
 	int64_t skew_refuse_ms;
 };
 
 static const struct cmd_option renew_table[] = {
+	{ "workers", 0, CMD_TEXT, offsetof(struct renew_options, workers),
+	    "A-B",
+	    "worker IDs that claims may use from now on; default\n"
+	    "as before",
+	    0, 0 },
 	CONTRACT_OPT_SKEW(struct renew_options),
 	TREE_OPTIONS(struct renew_options),
 };
 
 static const struct cmd_spec renew_spec = {
 	.name = "realm renew",
-	.usage = "[--skew-refuse MS] [--zk HOSTS] [--realm NAME] "
-		 "[--timeout MS]",
+	.usage = "[--workers A-B] [--skew-refuse MS] [--zk HOSTS]\n"
+		 "                        [--realm NAME] [--timeout MS]",
 	.text = "Moves a realm to its next generation: new parents for claims "
 		"and marks, the same\nlayout.  For the end of the counter of "
-		"claims, and after ZooKeeper's data went back.\nAgents go on "
-		"by themselves, but issue nothing until every old window is "
-		"over.\nNothing old is deleted.",
+		"claims, after ZooKeeper's data went back,\nand to widen the "
+		"range of worker IDs.  Agents go on by themselves, but issue\n"
+		"nothing until every old window is over.  Nothing old is "
+		"deleted.",
 	.statuses = "  0   the next generation stands\n"
 		    "  1   standard output\n"
 		    "  64  usage\n"
@@ -126,8 +133,28 @@ static const struct cmd_spec renew_spec = {
 	.max_arguments = 0,
 };
 
+/*
+ * Only wider: an agent may hold any worker ID of the old range, and goes on
+ * with it.
+ */
 static int
-renew(const struct tree *t, int64_t skew_refuse_ms)
+widen(const struct tree *t, const char *workers, const struct contract *old,
+    struct contract *k)
+{
+	int status = contract_range(t->command, workers, k);
+
+	if (status != CMD_DONE)
+		return (status);
+	if (k->worker_first > old->worker_first ||
+	    k->worker_last < old->worker_last)
+		return (cmd_fail(CMD_USAGE, t->command,
+		    "--workers: must hold those of now, %" PRIu64 "-%" PRIu64,
+		    old->worker_first, old->worker_last));
+	return (CMD_DONE);
+}
+
+static int
+renew(const struct tree *t, const struct renew_options *o)
 {
 	struct tree_realm old;
 	struct contract k;
@@ -136,7 +163,11 @@ renew(const struct tree *t, int64_t skew_refuse_ms)
 	if (status != CMD_DONE)
 		return (status);
 	k = old.k;
-	status = contract_supersede(t, &old, &k, skew_refuse_ms);
+	if (o->workers != NULL)
+		status = widen(t, o->workers, &old.k, &k);
+	if (status != CMD_DONE)
+		return (status);
+	status = contract_supersede(t, &old, &k, o->skew_refuse_ms);
 	if (status != CMD_DONE)
 		return (status);
 	contract_print(t->realm, &k, -1);
@@ -159,7 +190,7 @@ realm_renew_main(int argc, char **argv)
 		return (rc);
 	rc = tree_open(&t, renew_spec.name, &o.tree);
 	if (rc == CMD_DONE)
-		rc = renew(&t, o.skew_refuse_ms);
+		rc = renew(&t, &o);
 	tree_close(&t);
 	return (rc);
 }

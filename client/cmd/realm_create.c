@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "budget.h"
 #include "contract.h"
 #include "layout.h"
 #include "reckon.h"
@@ -21,6 +22,7 @@ struct create_options {
 	const char *bits;
 	int64_t epoch_ms;
 	const char *workers;
+	int64_t datacenter;
 	bool first;
 	int64_t not_before_ms;
 	int64_t reserve_max_ms;
@@ -45,6 +47,10 @@ static const struct cmd_option table[] = {
 	    "where time begins; default the preset's", 0, 0 },
 	{ "workers", 0, CMD_TEXT, AT(workers), "A-B",
 	    "worker IDs that claims may use; default all", 0, 0 },
+	{ "datacenter", 0, CMD_NUMBER, AT(datacenter), "N",
+	    "the worker IDs of this datacenter, of a layout\n"
+	    "such as 41/5+5/12",
+	    0, INT64_MAX },
 	{ "first", 0, CMD_FLAG, AT(first), NULL,
 	    "nothing ever served this ID space: agents issue\n"
 	    "at once",
@@ -111,7 +117,8 @@ shapes(const struct create_options *o)
 {
 	return (o->agents != CMD_UNSET || o->layout != NULL ||
 		o->bits != NULL || o->epoch_ms != CMD_UNSET ||
-		o->workers != NULL || o->reserve_max_ms != CMD_UNSET);
+		o->workers != NULL || o->datacenter != CMD_UNSET ||
+		o->reserve_max_ms != CMD_UNSET);
 }
 
 static int
@@ -122,6 +129,8 @@ check_options(const struct create_options *o)
 
 	if (splits > 1)
 		return (usage("only one of --agents, --layout and --bits"));
+	if (o->workers != NULL && o->datacenter != CMD_UNSET)
+		return (usage("--workers and --datacenter exclude each other"));
 	if (o->first && o->not_before_ms != CMD_UNSET)
 		return (usage("--first and --not-before exclude each other"));
 	if (o->not_before_ms != CMD_UNSET && o->not_before_ms < 0)
@@ -179,8 +188,14 @@ make_layout(const struct create_options *o, struct firn_layout *l)
 		l->epoch_ms = o->epoch_ms;
 		(void)strncpy(l->name, "custom", sizeof(l->name));
 	}
-	if (l->epoch_ms > now_ms)
-		return (usage("--epoch: lies in the future"));
+	if (l->epoch_ms > now_ms) {
+		if (!rfc3339_format(l->epoch_ms, at))
+			at[0] = '\0';
+		return (cmd_fail(CMD_USAGE, spec.name,
+		    "--epoch: %s lies in the future: nothing could be issued "
+		    "until then",
+		    at));
+	}
 	if (!layout_valid(l))
 		return (usage("--epoch or --bits: the epoch must lie in 1970 "
 			      "or later, and the last tick in 64 bits of "
@@ -195,14 +210,36 @@ make_layout(const struct create_options *o, struct firn_layout *l)
 	return (CMD_DONE);
 }
 
+/* The range of a datacenter: what its bits have in front of them. */
+static int
+make_datacenter(const struct create_options *o, struct contract *k)
+{
+	unsigned upper = k->layout.datacenter_bits;
+	unsigned lower = k->layout.worker_bits - upper;
+	uint64_t size = UINT64_C(1) << lower;
+
+	if (upper == 0)
+		return (usage("--datacenter: the layout has no bits for it: "
+			      "say so, as in --bits 41/5+5/12"));
+	if ((uint64_t)o->datacenter >= UINT64_C(1) << upper)
+		return (cmd_fail(CMD_USAGE, spec.name,
+		    "--datacenter: %u bits hold none above %" PRIu64, upper,
+		    (UINT64_C(1) << upper) - 1));
+	k->worker_first = (uint64_t)o->datacenter << lower;
+	k->worker_last =
+	    k->worker_first + (size < WORKERS_MAX ? size : WORKERS_MAX) - 1;
+	return (CMD_DONE);
+}
+
 static int
 make_workers(const struct create_options *o, struct contract *k)
 {
 	uint64_t max = layout_worker_max(&k->layout);
-	size_t where;
 
 	k->worker_first = 0;
 	k->worker_last = max < WORKERS_MAX ? max : WORKERS_MAX - 1;
+	if (o->datacenter != CMD_UNSET)
+		return (make_datacenter(o, k));
 	if (o->workers == NULL) {
 		if (max >= WORKERS_MAX && !o->if_missing)
 			cmd_say(spec.name,
@@ -211,20 +248,7 @@ make_workers(const struct create_options *o, struct contract *k)
 			    WORKERS_MAX, max + 1);
 		return (CMD_DONE);
 	}
-	if (!reckon_range(
-		o->workers, &k->worker_first, &k->worker_last, &where))
-		return (cmd_fail(CMD_USAGE, spec.name,
-		    "--workers: \"%s\" is no range such as 0-999 (character "
-		    "%zu)",
-		    o->workers, where + 1));
-	if (k->worker_last > max)
-		return (cmd_fail(CMD_USAGE, spec.name,
-		    "--workers: %u bits hold no worker ID above %" PRIu64,
-		    k->layout.worker_bits, max));
-	if (k->worker_last - k->worker_first >= WORKERS_MAX)
-		return (cmd_fail(CMD_USAGE, spec.name,
-		    "--workers: more than %" PRIu64, WORKERS_MAX));
-	return (CMD_DONE);
+	return (contract_range(spec.name, o->workers, k));
 }
 
 static int
@@ -269,8 +293,9 @@ differs(const struct create_options *o, const struct contract *asked,
 		return ("layout");
 	if (o->epoch_ms != CMD_UNSET && o->epoch_ms != is->layout.epoch_ms)
 		return ("epoch");
-	if (o->workers != NULL && (asked->worker_first != is->worker_first ||
-				      asked->worker_last != is->worker_last))
+	if ((o->workers != NULL || o->datacenter != CMD_UNSET) &&
+	    (asked->worker_first != is->worker_first ||
+		asked->worker_last != is->worker_last))
 		return ("range of worker IDs");
 	if (o->reserve_max_ms != CMD_UNSET &&
 	    asked->reserve_max_ms != is->reserve_max_ms)
@@ -340,6 +365,27 @@ say_agents(const struct create_options *o, const struct contract *k)
 	printf("to spare    %" PRIu64 " of %" PRIu64
 	       " worker IDs beside %" PRIu64 " agents\n",
 	    usable > agents ? usable - agents : 0, usable, agents);
+	printf("leaves      %u bits for the sequence: %" PRIu64
+	       " IDs a second each\n",
+	    k->layout.sequence_bits,
+	    (layout_sequence_max(&k->layout) + 1) * 1000 / k->layout.tick_ms);
+}
+
+/* Whether a program whose numbers are doubles may read IDs as numbers. */
+static void
+say_javascript(const struct contract *k)
+{
+	char at[RFC3339_TEXT_MAX];
+	struct budget b;
+
+	budget_of(&k->layout, &b);
+	if (!b.has_unsafe && rfc3339_format(b.last_ms, at))
+		printf(
+		    "JavaScript  exact as numbers, below 2^53, until %s\n", at);
+	else if (b.has_unsafe && rfc3339_format(b.unsafe_ms, at))
+		printf("JavaScript  strings: numbers are not exact from %s "
+		       "on\n",
+		    at);
 }
 
 /*
@@ -403,6 +449,7 @@ report(const struct tree *t, const struct create_options *o,
 {
 	contract_print(t->realm, k, -1);
 	say_agents(o, k);
+	say_javascript(k);
 	say_sign(k);
 	contract_say_wait(t, k);
 	return (cmd_end(spec.name, CMD_DONE));
@@ -539,6 +586,7 @@ realm_create_main(int argc, char **argv)
 		.tree.timeout_ms = TREE_TIMEOUT_MS,
 		.agents = CMD_UNSET,
 		.epoch_ms = CMD_UNSET,
+		.datacenter = CMD_UNSET,
 		.not_before_ms = CMD_UNSET,
 		.reserve_max_ms = CMD_UNSET,
 		.skew_refuse_ms = CONTRACT_SKEW_MS,
