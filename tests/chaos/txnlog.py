@@ -123,15 +123,21 @@ class Windows:
             self.move(change.path, mark, agent, ceiling)
 
     def take_over(self, path, agent, owner, ceiling):
+        """By another agent: from then on, above what it found.  By a new
+        process of the same one, which may go on in the window of the process
+        before (its state file says from where) and hand back what is left:
+        what that one had issued must lie below, and each ID is looked at."""
         mark = self.marks[path]
         before = mark.ceiling
-        self.settle(path)
         if ceiling < before:
             self.wrong.append('%s takes over %s and lowers it from %d to %d'
                               % (agent, path, before, ceiling))
-        self.marks[path] = new = Mark(mark.worker, agent, owner, before)
-        new.ceiling = max(before, ceiling)
         self.takeovers += 1
+        if agent != mark.agent:
+            self.settle(path)
+            mark = self.marks[path] = Mark(mark.worker, agent, owner, before)
+        mark.owner, mark.lowered = owner, False
+        mark.ceiling = max(before, ceiling)
 
     def move(self, path, mark, agent, ceiling):
         if agent != mark.agent:

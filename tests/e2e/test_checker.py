@@ -288,6 +288,15 @@ def test_the_windows_of_a_mark_that_changes_hands():
     assert found.takeovers == 3 and found.writes == 9
 
 
+def test_a_restart_hands_back_a_part_of_the_window_it_goes_on_in():
+    """Then what is above is its no more, and not another agent's part."""
+    found = replay((11, 'create', 'A', 100), (11, 'set', 'A', 300),
+                   (12, 'set', 'A2', 300), (12, 'set', 'A2', 250),
+                   (21, 'set', 'B', 250), (21, 'set', 'B', 400))
+    assert found.wrong == []
+    assert found.allowed == {'a': [(7, 101, 250)], 'b': [(7, 251, 400)]}
+
+
 @pytest.mark.parametrize('wrong, writes', [
     ('takes over', [(11, 'create', 'A', 100), (11, 'set', 'A', 200),
                     (21, 'set', 'B', 150)]),
