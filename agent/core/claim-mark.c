@@ -121,6 +121,9 @@ lose_mark(struct claim *c, struct claim_now now, enum window_news news)
 	c->given_up = 0;
 	c->rounds = 0;
 	c->renew.busy = false;
+	/* A name stands for one tenure: another take-over has another one. */
+	if (c->node[0] != '\0')
+		claim_remember_ghost(c, c->node);
 	if (c->stopping)
 		claim_enter(c, CLAIM_LEAVING, cause);
 	else if (c->state == CLAIM_AWAY || c->state == CLAIM_LOOKING)

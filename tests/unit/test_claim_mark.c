@@ -1015,6 +1015,40 @@ test_resume_after_a_stranger(void **state)
 	}
 }
 
+/*
+ * The mark was lost, and the connection before the node was deleted: the mark
+ * is not taken over again under the name that the file may still hold.
+ */
+static void
+test_a_name_serves_once(void **state)
+{
+	struct agent a;
+	struct claim_op op;
+	char name[CLAIM_NAME_MAX];
+
+	(void)state;
+	stand(&a, 1);
+	memcpy(name, a.c.node, sizeof(name));
+	rig_ms += RIG_RENEW_MS;
+	op = expect(&a, OP_SET_MARK);
+	answer(&a, op, RC_UNKNOWN); /* never done */
+	strangers_mark(0, a.c.own.ceiling + 500);
+	rig_ms += 2000;
+	GO(&a, OP_GET_MARK);
+	op = expect(&a, OP_DELETE); /* not done either */
+	assert_string_equal(op.name, name);
+	claim_disconnected(&a.c, now_of(&a));
+	claim_connected(&a.c, now_of(&a), a.session);
+	rig_ms = a.c.old.ceiling - tick_now(&a) + rig_ms - 100;
+	GO(&a, OP_LIST);
+	op = expect(&a, OP_DELETE);
+	assert_string_equal(op.name, name);
+	ok(&a, op);
+	settle(&a);
+	state_is(&a, CLAIM_STANDING);
+	assert_string_not_equal(a.c.node, name);
+}
+
 /* Doubt forbids resuming; it never forbids respecting a mark. */
 static void
 test_past_is_a_floor(void **state)
@@ -1221,6 +1255,7 @@ main(void)
 		TEST(test_resume),
 		TEST(test_resume_too_late),
 		TEST(test_resume_after_a_stranger),
+		TEST(test_a_name_serves_once),
 		TEST(test_past_is_a_floor),
 		TEST(test_hold_still),
 		TEST(test_walks_past_denied_marks),
