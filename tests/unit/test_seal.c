@@ -176,6 +176,34 @@ keys_come_and_go(void **state)
 	firn_seal_close(other);
 }
 
+/* An ID has one text: a number over 128 bits is no second one of it. */
+static void
+no_second_text(void **state)
+{
+	static const char over[] = "7n42DGM5Tflk9n8mt7Fhc8"; /* 2^128 */
+	struct firn_seal *s = open_keys(0, 16, 1, NULL);
+	char text[FIRN_SEAL_TEXT_MAX];
+	uint64_t out;
+
+	(void)state;
+	for (uint64_t id = 0; id < 100; id++) {
+		unsigned carry = 0;
+
+		assert_int_equal(firn_seal_id(s, id, text, sizeof(text)), 0);
+		for (size_t i = 22; i > 0; i--) {
+			carry += (unsigned)(strchr(alphabet, text[i - 1]) -
+					    alphabet);
+			carry += (unsigned)(strchr(alphabet, over[i - 1]) -
+					    alphabet);
+			text[i - 1] = alphabet[carry % 62];
+			carry /= 62;
+		}
+		assert_int_equal(carry, 0);
+		assert_int_equal(firn_unseal_id(s, text, &out), FIRN_ESEAL);
+	}
+	firn_seal_close(s);
+}
+
 static void
 wrong_forms(void **state)
 {
@@ -327,6 +355,7 @@ main(void)
 		cmocka_unit_test(every_bit_counts),
 		cmocka_unit_test(all_ids_come_back),
 		cmocka_unit_test(keys_come_and_go),
+		cmocka_unit_test(no_second_text),
 		cmocka_unit_test(wrong_forms),
 		cmocka_unit_test(files_of_keys),
 		cmocka_unit_test(files_for_this_user_alone),
