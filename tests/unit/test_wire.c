@@ -360,8 +360,10 @@ errors_have_names_and_sentences(void **state)
 		{ -8, "FIRN_EREALM" },
 		{ -9, "FIRN_EPROTO" },
 		{ -10, "FIRN_ERANGE" },
+		{ -11, "FIRN_ERANDOM" },
+		{ -12, "FIRN_ESEAL" },
 	};
-	static const int unknown[] = { 1, 42, -11, -1000, INT_MAX, INT_MIN };
+	static const int unknown[] = { 1, 42, -13, -1000, INT_MAX, INT_MIN };
 	const size_t count = sizeof(cases) / sizeof(cases[0]);
 
 	(void)state;
