@@ -412,6 +412,7 @@ open_zookeeper(struct lease *l)
 		.session_ms = (int)l->conf->session_ms,
 		.deadline_ms = (int)l->conf->op_deadline_ms,
 		.auth_file = l->conf->auth_file,
+		.tls = l->conf->zookeeper_tls,
 		/* whatever the realm's own list is: so none is open by mistake */
 		.make_closed = l->conf->auth_file[0] != '\0',
 	};

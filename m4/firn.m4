@@ -91,6 +91,8 @@ AC_LINK_IFELSE([AC_LANG_PROGRAM([[#include <zookeeper/zookeeper.h>]],
     [[return (zoo_acreate2(0, "/", "", 0, &ZOO_OPEN_ACL_UNSAFE, 0, 0, 0) +
 	zoo_set_servers_resolution_delay(0, -1));]])],
     [firn_takes=yes], [firn_takes=no])
+# Debian's is built without TLS: then the key zookeeper_tls is refused.
+AC_CHECK_FUNCS([zookeeper_init_ssl])
 CFLAGS=$firn_save_CFLAGS
 LIBS=$firn_save_LIBS
 AC_MSG_RESULT([$firn_takes])

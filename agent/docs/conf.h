@@ -23,7 +23,9 @@
 
 struct conf {
 	char zookeeper[CONF_HOSTS_MAX]; /* --zk, FIRN_ZK; "127.0.0.1:2181" */
-	char auth_file[CONF_TEXT_MAX]; /* --auth-file, FIRN_AUTH_FILE; "": none */
+	char auth_file
+	    [CONF_TEXT_MAX]; /* --auth-file, FIRN_AUTH_FILE; "": none */
+	char zookeeper_tls[CONF_HOSTS_MAX]; /* --zk-tls; "": in clear */
 	char realm[64]; /* --realm, FIRN_REALM; "default" */
 	char socket[108]; /* --socket, FIRN_SOCKET */
 	char socket_mode[8]; /* "0660" */

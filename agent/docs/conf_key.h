@@ -20,6 +20,7 @@ struct conf_key {
 	int64_t min, max; /* of a number */
 	/* NULL for a good text, else what it must be ("must be ...") */
 	const char *(*check)(const char *text);
+	bool unseen; /* a bad value may hold a secret: no error shows it */
 	bool list; /* of IDs and names: a JSON list will do, too */
 	bool words; /* apart by blanks: the same */
 	bool reload; /* SIGHUP takes a change in; else it needs a restart */

@@ -310,8 +310,8 @@ on_servers(void *arg, const char *connect, const char *why)
 		leave(z);
 		return;
 	}
-	h = handle_open(
-	    connect, z->session_ms, z->auth_file, z->box, ++z->generation);
+	h = handle_open(connect, z->session_ms, z->auth_file, z->tls, z->box,
+	    ++z->generation);
 	if (h == NULL) {
 		lose(z, "the client does not start");
 	} else {
@@ -454,6 +454,8 @@ zk_open(
 	z->give_up = conf->give_up;
 	if (conf->auth_file != NULL && conf->auth_file[0] != '\0')
 		z->auth_file = conf->auth_file;
+	if (conf->tls != NULL && conf->tls[0] != '\0')
+		z->tls = conf->tls;
 	z->make_closed = conf->make_closed;
 	z->fn = fn;
 	z->arg = arg;

@@ -92,7 +92,7 @@ struct zk {
 	struct event_base *base;
 	int session_ms, deadline_ms;
 	bool give_up;
-	const char *auth_file; /* or NULL */
+	const char *auth_file, *tls; /* or NULL */
 	bool make_closed; /* nodes */
 	zk_fn *fn;
 	void *arg;
@@ -123,7 +123,8 @@ struct zk {
  * the line said.
  */
 struct handle *handle_open(const char *connect, int session_ms,
-    const char *auth_file, struct mailbox *box, uint64_t generation);
+    const char *auth_file, const char *tls, struct mailbox *box,
+    uint64_t generation);
 
 /* zk.c: no mail comes after this; the rest is done in a thread. */
 void handle_close(struct handle *h);

@@ -18,6 +18,9 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#ifdef HAVE_ZOOKEEPER_INIT_SSL
+#define HAVE_OPENSSL_H 1 /* or its header does not declare it */
+#endif
 #include <zookeeper/zookeeper.h>
 
 #include "authfile.h"
@@ -474,9 +477,35 @@ try_threads(void)
 	return (error);
 }
 
+/* Over TLS or not at all if that is asked for; NULL with errno set. */
+static zhandle_t *
+init_plain_or_tls(
+    const char *connect, const char *tls, int session_ms, struct handle *h)
+{
+#ifdef HAVE_ZOOKEEPER_INIT_SSL
+	zhandle_t *zh;
+
+	if (tls != NULL) {
+		zh = zookeeper_init_ssl(connect, tls, on_session, session_ms,
+		    NULL, h, ZOO_NO_LOG_CLIENTENV);
+		if (zh != NULL)
+			zoo_set_log_callback(zh, on_client_log);
+		return (zh);
+	}
+#else
+	if (tls != NULL) {
+		errno = ENOTSUP;
+		return (NULL);
+	}
+#endif
+	return (zookeeper_init2(connect, on_session, session_ms, NULL, h,
+	    ZOO_NO_LOG_CLIENTENV, on_client_log));
+}
+
 /* Its threads have the default stack: megabytes, for copying a few bytes. */
 static zhandle_t *
-init_with_small_stacks(const char *connect, int session_ms, struct handle *h)
+init_with_small_stacks(
+    const char *connect, const char *tls, int session_ms, struct handle *h)
 {
 	pthread_attr_t before, small;
 	zhandle_t *zh = NULL;
@@ -493,8 +522,7 @@ init_with_small_stacks(const char *connect, int session_ms, struct handle *h)
 		error = try_threads();
 	}
 	if (error == 0)
-		zh = zookeeper_init2(connect, on_session, session_ms, NULL, h,
-		    ZOO_NO_LOG_CLIENTENV, on_client_log);
+		zh = init_plain_or_tls(connect, tls, session_ms, h);
 	else
 		errno = error;
 	(void)pthread_setattr_default_np(&before);
@@ -504,7 +532,8 @@ init_with_small_stacks(const char *connect, int session_ms, struct handle *h)
 }
 
 static zhandle_t *
-init_client(const char *connect, int session_ms, struct handle *h)
+init_client(
+    const char *connect, const char *tls, int session_ms, struct handle *h)
 {
 	sigset_t all, mask;
 	zhandle_t *zh;
@@ -512,7 +541,7 @@ init_client(const char *connect, int session_ms, struct handle *h)
 	/* Its threads inherit the mask; its poll does not bear EINTR. */
 	(void)sigfillset(&all);
 	(void)pthread_sigmask(SIG_SETMASK, &all, &mask);
-	zh = init_with_small_stacks(connect, session_ms, h);
+	zh = init_with_small_stacks(connect, tls, session_ms, h);
 	(void)pthread_sigmask(SIG_SETMASK, &mask, NULL);
 	/* Or it would look its "names" up in every turn. */
 	if (zh != NULL)
@@ -534,7 +563,7 @@ add_auth(struct handle *h, const struct authfile *auth)
 /* Without the auth that is asked for there is no session either. */
 static bool
 connect_handle(struct handle *h, const char *connect, int session_ms,
-    const char *auth_file)
+    const char *auth_file, const char *tls)
 {
 	struct authfile auth = { .length = 0 };
 	struct doc_error err;
@@ -544,7 +573,7 @@ connect_handle(struct handle *h, const char *connect, int session_ms,
 		log_warnx("zookeeper: %s", err.text);
 		return (false);
 	}
-	h->zh = init_client(connect, session_ms, h);
+	h->zh = init_client(connect, tls, session_ms, h);
 	if (h->zh == NULL)
 		log_warn("zookeeper: no handle for %s", connect);
 	good = h->zh != NULL && (auth_file == NULL || add_auth(h, &auth));
@@ -558,7 +587,7 @@ connect_handle(struct handle *h, const char *connect, int session_ms,
 
 struct handle *
 handle_open(const char *connect, int session_ms, const char *auth_file,
-    struct mailbox *box, uint64_t generation)
+    const char *tls, struct mailbox *box, uint64_t generation)
 {
 	struct handle *h = new_handle(box, generation);
 
@@ -571,7 +600,7 @@ handle_open(const char *connect, int session_ms, const char *auth_file,
 	(void)mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);
 	zoo_set_debug_level(ZOO_LOG_LEVEL_WARN);
 	zoo_deterministic_conn_order(1); /* servers.c has shuffled */
-	if (connect_handle(h, connect, session_ms, auth_file))
+	if (connect_handle(h, connect, session_ms, auth_file, tls))
 		return (h);
 	(void)pthread_mutex_destroy(&h->lock);
 	free(h);

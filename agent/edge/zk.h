@@ -76,6 +76,8 @@ struct zk_conf {
 	/* Of each session: see authfile.h; read anew for each handle.  NULL or
 	 * "": none.  It has to outlive the zk. */
 	const char *auth_file;
+	/* "CA,CERT,KEY", files; NULL or "": in clear.  Outlives the zk, too. */
+	const char *tls;
 	bool make_closed; /* nodes: see zk_make_closed() */
 	bool give_up; /* commands: tell ZK_SESSION_LOST once, also if no name
 	               * resolves, and open no other handle */

@@ -52,6 +52,12 @@ tree_open(struct tree *t, const char *command, const struct tree_options *o)
 	};
 	int rc;
 
+#ifndef HAVE_ZOOKEEPER_INIT_SSL
+	if (cmd_env("FIRN_ZK_TLS", "")[0] != '\0')
+		return (cmd_fail(CMD_USAGE, command,
+		    "FIRN_ZK_TLS: this ZooKeeper client has no TLS: use "
+		    "stunnel, see TLS in firnd(8)"));
+#endif
 	wrong = zk_check_hosts(t->hosts, &where);
 	if (wrong != NULL)
 		return (cmd_fail(CMD_USAGE, command,
@@ -65,7 +71,8 @@ tree_open(struct tree *t, const char *command, const struct tree_options *o)
 	rc = open_auth(t);
 	if (rc != CMD_DONE)
 		return (rc);
-	t->z = zkcall_open(t->hosts, t->auth_file, o->timeout_ms);
+	t->z = zkcall_open(
+	    t->hosts, t->auth_file, cmd_env("FIRN_ZK_TLS", ""), o->timeout_ms);
 	if (t->z == NULL)
 		return (cmd_fail(
 		    CMD_FAILED, command, "out of memory or descriptors"));

@@ -195,13 +195,15 @@ release(struct zkcall *z)
 }
 
 struct zkcall *
-zkcall_open(const char *hosts, const char *auth_file, int64_t timeout_ms)
+zkcall_open(const char *hosts, const char *auth_file, const char *tls,
+    int64_t timeout_ms)
 {
 	struct zk_conf conf = {
 		.hosts = hosts,
 		.session_ms = SESSION_MS,
 		.deadline_ms = OPERATION_MS,
 		.auth_file = auth_file,
+		.tls = tls,
 		.give_up = true,
 	};
 	struct zkcall *z = calloc(1, sizeof(*z));

@@ -28,8 +28,8 @@ struct zkcall_reply {
  * Starts connecting.  hosts has passed zk_check_hosts(), auth_file (NULL:
  * none) authfile_read().  NULL: out of memory or descriptors.
  */
-struct zkcall *zkcall_open(
-    const char *hosts, const char *auth_file, int64_t timeout_ms);
+struct zkcall *zkcall_open(const char *hosts, const char *auth_file,
+    const char *tls, int64_t timeout_ms);
 
 /* Nodes made from now on are closed, or open: see zk.h. */
 void zkcall_make_closed(struct zkcall *z, bool closed);

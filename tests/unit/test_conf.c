@@ -373,6 +373,22 @@ static const struct file_case file_cases[] = {
 	    "line 1, column 2: realm: must be 1 to 63 of A-Z a-z 0-9 . _ -, "
 	    "not \"\"",
 	    "empty" },
+#ifdef HAVE_ZOOKEEPER_INIT_SSL
+#define TLS_TAKEN NULL
+#define TLS_BAD                                                           \
+	"line 1, column 2: zookeeper_tls: must be CA,CERT,KEY: absolute " \
+	"paths of three files, and no more"
+#else
+#define TLS_BAD                                                               \
+	"line 1, column 2: zookeeper_tls: this firnd's ZooKeeper client has " \
+	"no TLS: use stunnel, see TLS in firnd(8)"
+#define TLS_TAKEN TLS_BAD
+#endif
+	{ "{\"zookeeper_tls\": \"/ca,/cert,/key\"}", TLS_TAKEN, "TLS" },
+	{ "{\"zookeeper_tls\": \"/ca,/cert,key\"}", TLS_BAD, "no path" },
+	{ "{\"zookeeper_tls\": \"/ca,/cert\"}", TLS_BAD, "no key" },
+	{ "{\"zookeeper_tls\": \"/ca,/cert,/key,secret\"}", TLS_BAD,
+	    "a password, which is not shown" },
 	{ "{\"realm\": \"..\"}",
 	    "line 1, column 2: realm: must be a name, not \"..\"",
 	    "the parent" },
@@ -868,7 +884,7 @@ static void
 test_limits(void **state)
 {
 	(void)state;
-	assert_int_equal(conf_nkeys, 35);
+	assert_int_equal(conf_nkeys, 36);
 	for (size_t i = 0; i < conf_nkeys; i++) {
 		const struct conf_key *k = &conf_keys[i];
 
