@@ -27,11 +27,10 @@ ksuid_compose(
 static inline bool
 ksuid_second(int64_t unix_ms, uint64_t *s)
 {
-	int64_t ms = unix_ms - KSUID_EPOCH_S * 1000;
-
-	if (unix_ms < KSUID_EPOCH_S * 1000 || ms / 1000 > (int64_t)UINT32_MAX)
+	if (unix_ms < KSUID_EPOCH_S * 1000 ||
+	    unix_ms / 1000 - KSUID_EPOCH_S > (int64_t)UINT32_MAX)
 		return (false);
-	*s = (uint64_t)ms / 1000;
+	*s = (uint64_t)(unix_ms - KSUID_EPOCH_S * 1000) / 1000;
 	return (true);
 }
 

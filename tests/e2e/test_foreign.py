@@ -257,7 +257,8 @@ def test_the_own_mark(lab):
         lines = len(told(agent, path))  # 0, unless a reply was late
         zoo.allow(path, MAY_ALL - READ - WRITE)
         agent.refuses('window_spent', 20)
-        assert 1 <= len(told(agent, path + ': not allowed')) <= lines + 1
+        # the write's own line; a late reader may have its one yet
+        assert 1 <= len(told(agent, path + ': not allowed')) <= lines + 3
         text = fleet(lab, realm).out
         assert text.count('mark %04d: not allowed' % worker) == 1, text
         zoo.allow(path, MAY_ALL)
