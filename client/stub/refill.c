@@ -410,7 +410,7 @@ accept_batch(struct firn *f, struct call *c, const struct transport_reply *r)
 		 */
 		say(f, "%s: the agent grants IDs without its contract",
 		    f->path);
-		sh->trouble = FIRN_EREFUSED;
+		sh->trouble = FIRN_ETIMEDOUT; /* it would grant */
 		pause_until(sh, clock_ns(CLOCK_MONOTONIC) + NS_PER_MS, false);
 		return (FIRN_OK);
 	}

@@ -119,6 +119,7 @@ enum act {
 	MORE_THAN_ASKED,
 	OLD, /* made .age_ms ago */
 	CONTRACT_REFUSED, /* no_realm for both */
+	CONTRACT_LATE, /* no_realm, and known before the batch is answered */
 	CONTRACT_IMPOSSIBLE,
 	DRIBBLE, /* a good reply, byte by byte */
 };
@@ -364,7 +365,7 @@ serve(struct client *c)
 		const struct order *o = order_now();
 
 		fake.contracts++;
-		if (o->act == CONTRACT_REFUSED)
+		if (o->act == CONTRACT_REFUSED || o->act == CONTRACT_LATE)
 			n = make_refusal(p, &r, o);
 		else
 			n = make_contract(p, &r, o->act == CONTRACT_IMPOSSIBLE);
@@ -1690,6 +1691,28 @@ test_try_next_refused_after_losses(void **state)
 	firn_close(f);
 }
 
+/* No refusal: the agent would grant, and has only to be asked again. */
+static void
+test_try_next_before_the_contract(void **state)
+{
+	(void)state;
+	const struct order late[] = {
+		{ .act = CONTRACT_LATE, .status = WIRE_NO_REALM },
+	};
+	struct firn *f = open_with(LONG_MS, 0, NULL);
+	int64_t end_ns = now_ns(CLOCK_MONOTONIC) + 20 * S;
+	uint64_t id;
+	int rc;
+
+	fake_orders(late, 1);
+	while ((rc = firn_try_next(f, &id)) != 0) {
+		assert_int_equal(rc, FIRN_EAGAIN);
+		assert_true(now_ns(CLOCK_MONOTONIC) < end_ns);
+	}
+	assert_int_equal(fake_count(&fake.contracts), 2);
+	firn_close(f);
+}
+
 /* ---- descriptors ---- */
 
 static void
@@ -2522,6 +2545,7 @@ main(void)
 		T(test_try_next),
 		T(test_try_next_errors),
 		T(test_try_next_refused_after_losses),
+		T(test_try_next_before_the_contract),
 		T(test_descriptor_taken_away),
 		T(test_descriptor_is_closed),
 		T(test_not_allowed),
