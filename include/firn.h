@@ -213,6 +213,8 @@ FIRN_CHECK_RESULT int firn_parse_id(
  *            anew with each tick, goes on as a counter (RFC 9562, section 6.2,
  *            method 2; its topmost bit begins as 0, the guard).  Threads and
  *            processes are ordered by the clock alone, to its tick.
+ *   clock    the kernel's coarse one (CLOCK_REALTIME_COARSE): a timestamp is
+ *            late by up to a tick of the kernel's, 1 to 10 ms.
  *   errors   FIRN_ENOMEM (a thread's first), FIRN_ERANDOM; FIRN_ERANGE: the
  *            clock shows a time that the kind cannot hold.
  *

@@ -284,13 +284,18 @@ state(void)
 	return (state_check());
 }
 
+/*
+ * The kernel's coarse clock: late by at most one of its ticks, and a fourth of
+ * what an ID may cost where the exact one is half of it.  RFC 9562, section
+ * 6.1, leaves how exact a timestamp is to its maker.
+ */
 static inline bool
-wall_ms(clockid_t id, int64_t *ms)
+wall_ms(int64_t *ms)
 {
 	struct timespec ts;
 
-	if (atomic_load_explicit(&wall_clock, memory_order_relaxed)(id, &ts) !=
-	    0)
+	if (atomic_load_explicit(&wall_clock, memory_order_relaxed)(
+		CLOCK_REALTIME_COARSE, &ts) != 0)
 		return (false);
 	*ms = (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 	return (true);
@@ -321,7 +326,7 @@ firn_uuid4(unsigned char out[16])
 typedef int (*kinds_make)(struct kinds *k, int64_t unix_ms, unsigned char *out);
 
 static inline __attribute__((always_inline)) int
-make(kinds_make one, clockid_t id, unsigned char *out)
+make(kinds_make one, unsigned char *out)
 {
 	struct kinds *k = state();
 	int64_t ms;
@@ -330,24 +335,23 @@ make(kinds_make one, clockid_t id, unsigned char *out)
 		return (FIRN_EINVAL);
 	if (k == NULL)
 		return (FIRN_ENOMEM);
-	return (wall_ms(id, &ms) ? one(k, ms, out) : FIRN_ERANGE);
+	return (wall_ms(&ms) ? one(k, ms, out) : FIRN_ERANGE);
 }
 
 NO_CANARY int
 firn_uuid7(unsigned char out[16])
 {
-	return (make(make_uuid7, CLOCK_REALTIME, out));
+	return (make(make_uuid7, out));
 }
 
 NO_CANARY int
 firn_ulid(unsigned char out[16])
 {
-	return (make(make_ulid, CLOCK_REALTIME, out));
+	return (make(make_ulid, out));
 }
 
 NO_CANARY int
 firn_ksuid(unsigned char out[20])
 {
-	/* seconds: a clock that is some ms late will do */
-	return (make(make_ksuid, CLOCK_REALTIME_COARSE, out));
+	return (make(make_ksuid, out));
 }
