@@ -254,7 +254,7 @@ def test_the_own_mark(lab):
         zoo.allow(path, MAY_ALL - READ)
         renewals(realm, [agent], 5)
         load.takes(100)
-        lines = len(told(agent, path))  # 0, unless a reply was late
+        lines = len(told(agent, path))  # one for each reader of all marks
         zoo.allow(path, MAY_ALL - READ - WRITE)
         agent.refuses('window_spent', 20)
         # the write's own line; a late reader may have its one yet
@@ -265,7 +265,7 @@ def test_the_own_mark(lab):
         agent.serving()
         assert agent.worker() == worker
         load.takes(100)
-        assert len(told(agent, path)) <= lines + 1, agent.tail()
+        assert len(told(agent, path)) <= lines + 3, agent.tail()
 
         zoo.set(path, b'not json')
         agent.wait_status(lambda d: d['state'] == 'serving'
