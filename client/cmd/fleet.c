@@ -25,7 +25,8 @@ static const struct cmd_option options[] = {
 
 static const struct cmd_spec spec = {
 	.name = "fleet",
-	.usage = "[--json] [--zk HOSTS] [--realm NAME] [--timeout MS]",
+	.usage = "[--json] [--zk HOSTS] [--realm NAME] [--auth-file FILE] "
+		 "[--timeout MS]",
 	.text = "Shows every agent that holds a claim in the realm, with its "
 		"state, its clock (SKEW\nagainst its peers, give or take "
 		"ERROR) and how far its window reaches ahead of\nthis host's "

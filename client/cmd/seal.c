@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cmd.h"
 #include "firn-seal.h"
@@ -28,7 +29,7 @@ static const struct cmd_option options[] = {
 	"another key or\n      purpose, or changed\n"                       \
 	"  64  usage, or an argument of the wrong form\n"                   \
 	"  77  the keys' file: another's, or others have access\n"          \
-	"  78  the keys' file holds no keys"
+	"  78  the keys' file is missing, or holds no keys"
 
 static const struct cmd_spec seal_spec = {
 	.name = "seal",
@@ -129,6 +130,9 @@ open_keys(const char *name, const struct seal_options *o, struct firn_seal **s)
 	case FIRN_OK:
 		return (CMD_GO);
 	case FIRN_EACCES:
+		if (access(o->keys, F_OK) != 0)
+			return (cmd_fail(CMD_UNFIT, name, "%s: %s", o->keys,
+			    strerror(errno)));
 		return (cmd_fail(CMD_DENIED, name,
 		    "%s: must be a regular file of this user's that group and "
 		    "others have no access to (chmod 600)",
@@ -138,8 +142,8 @@ open_keys(const char *name, const struct seal_options *o, struct firn_seal **s)
 			return (cmd_fail(CMD_UNFIT, name,
 			    "%s: holds no keys, or is too long", o->keys));
 		return (cmd_fail(CMD_UNFIT, name,
-		    "%s: line %u is no key like the others: 32 or 64 hex "
-		    "digits, at most %d keys",
+		    "%s: line %u is no key, or not as long as the others: all "
+		    "have 32 hex digits, or all 64; at most %d keys",
 		    o->keys, line, FIRN_SEAL_KEYS_MAX));
 	default:
 		return (cmd_fail(CMD_FAILED, name, "%s", firn_strerror(rc)));

@@ -23,7 +23,8 @@ static const struct error_text errors[] = {
 	ERROR_ROW(FIRN_EAGAIN, "no ID cached yet, a request is on its way"),
 	ERROR_ROW(FIRN_ETIMEDOUT, "the agent did not answer in time"),
 	ERROR_ROW(FIRN_EAWAY, "no agent listens on the socket"),
-	ERROR_ROW(FIRN_EACCES, "not allowed to use the agent's socket"),
+	ERROR_ROW(
+	    FIRN_EACCES, "not allowed: the agent's socket, or a file of keys"),
 	ERROR_ROW(FIRN_EREFUSED, "the agent refused"),
 	ERROR_ROW(FIRN_EREALM, "the agent serves another realm"),
 	ERROR_ROW(FIRN_EPROTO, "the agent's bytes are not the protocol"),
