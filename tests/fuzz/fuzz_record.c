@@ -56,6 +56,27 @@ make_record(struct source *s, struct state_record *r, struct record_home *h)
 	h->boot_id[0] = (uint8_t)take(s, 1);
 }
 
+/* Each digit of the checksum counts. */
+static void
+check_sum(char bytes[RECORD_SIZE])
+{
+	static const char head[] = "\"checksum\":\"";
+	char *digit = memmem(bytes, RECORD_SIZE, head, sizeof(head) - 1);
+	struct state_record r;
+	struct record_home h;
+	struct doc_error err;
+
+	check(digit != NULL);
+	digit += sizeof(head) - 1;
+	for (int i = 0; i < 16; i++) {
+		char was = digit[i];
+
+		digit[i] = was == '0' ? '1' : '0';
+		check(record_parse(bytes, RECORD_SIZE, &r, &h, &err) != 0);
+		digit[i] = was;
+	}
+}
+
 static void
 check_fields(struct source *s)
 {
@@ -77,6 +98,7 @@ check_fields(struct source *s)
 	check(!r.open ||
 	      (again.ceiling == r.ceiling && again.version == r.version &&
 		  again.local_mark == r.local_mark));
+	check_sum(second);
 	at = take(s, 2) % sizeof(bytes);
 	bytes[at] = (char)(bytes[at] ^ (char)(1 + take(s, 1) % 255));
 	check(record_parse(bytes, sizeof(bytes), &again, &home, &err) != 0);
