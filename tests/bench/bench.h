@@ -23,7 +23,7 @@
 #define BENCH_PACED 1000000 /* IDs, and IDs a second */
 #define BENCH_LATE_NS 5000 /* from here on it is asked: preempted? */
 
-#define BENCH_SYSCALL_NS 1000 /* no call is quicker that asks the kernel */
+#define BENCH_SYSCALL_NS 300 /* no call is quicker that asks the kernel */
 
 typedef void (*bench_take)(void *arg);
 typedef uint64_t (*bench_counter)(void);
