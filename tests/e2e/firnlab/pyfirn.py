@@ -44,10 +44,12 @@ class Client:
         self.after, self.known = 0, None
         self.refusals = []  # all there were, also those waited out
         self._own()
+        # before a child has a second thread that could be at it, too
+        os.register_at_fork(after_in_child=self._own)
 
     def _own(self):  # a new process keeps `after` and the contract only
         self.close()
-        self.pid, self.lock, self.ids = os.getpid(), threading.Lock(), []
+        self.lock, self.ids = threading.Lock(), []
 
     def close(self):
         if self.sock:
@@ -56,8 +58,6 @@ class Client:
         self.sock, self.verified = None, False
 
     def next(self):
-        if os.getpid() != self.pid:
-            self._own()
         with self.lock:
             if not self._young():
                 self._refill(time.monotonic() + self.timeout)
