@@ -31,21 +31,12 @@ crockford_canonical(char c)
 	}
 }
 
-int
-crockford_parse_lenient(const char *text, uint64_t *id, size_t *where)
+void
+crockford_tidy(const char *text, size_t width, char *strict, size_t *offset)
 {
-	/* One more than fits, so that the strict reader sees the surplus. */
-	char strict[CROCKFORD_WIDTH + 2];
-	size_t offset[CROCKFORD_WIDTH + 2];
-	size_t i, n = 0, at = 0;
-	int err;
+	size_t i, n = 0;
 
-	if (text == NULL || id == NULL) {
-		if (where != NULL)
-			*where = 0;
-		return (FIRN_EINVAL);
-	}
-	for (i = 0; text[i] != '\0' && n <= CROCKFORD_WIDTH; i++) {
+	for (i = 0; text[i] != '\0' && n <= width; i++) {
 		if (text[i] == '-')
 			continue;
 		offset[n] = i;
@@ -53,6 +44,21 @@ crockford_parse_lenient(const char *text, uint64_t *id, size_t *where)
 	}
 	offset[n] = i;
 	strict[n] = '\0';
+}
+
+int
+crockford_parse_lenient(const char *text, uint64_t *id, size_t *where)
+{
+	char strict[CROCKFORD_WIDTH + 2];
+	size_t offset[CROCKFORD_WIDTH + 2], at = 0;
+	int err;
+
+	if (text == NULL || id == NULL) {
+		if (where != NULL)
+			*where = 0;
+		return (FIRN_EINVAL);
+	}
+	crockford_tidy(text, CROCKFORD_WIDTH, strict, offset);
 	err = radix_read(&crockford_radix, strict, id, &at);
 	if (err != 0 && where != NULL)
 		*where = offset[at];

@@ -19,6 +19,14 @@ extern const struct radix crockford_radix;
 char crockford_canonical(char c);
 
 /*
+ * The canonical characters of a text, hyphens left out, and where in it each
+ * stood; both arrays have room for width + 2.  One more than the width is
+ * kept, so that a strict reader sees the surplus.
+ */
+void crockford_tidy(
+    const char *text, size_t width, char *strict, size_t *offset);
+
+/*
  * As the strict form, but canonical characters are made first and hyphens
  * ignored.  *where (if not NULL) is an offset in the text as given.
  */

@@ -79,9 +79,8 @@ firn_ulid_parse(const char *text, unsigned char out[16], size_t *where)
 int
 firn_ulid_parse_lenient(const char *text, unsigned char out[16], size_t *where)
 {
-	/* One more than fits, so that the strict reader sees the surplus. */
 	char strict[ULID_WIDTH + 2];
-	size_t offset[ULID_WIDTH + 2], i, n = 0, at = 0;
+	size_t offset[ULID_WIDTH + 2], at = 0;
 	int err;
 
 	if (text == NULL || out == NULL) {
@@ -89,14 +88,7 @@ firn_ulid_parse_lenient(const char *text, unsigned char out[16], size_t *where)
 			*where = 0;
 		return (FIRN_EINVAL);
 	}
-	for (i = 0; text[i] != '\0' && n <= ULID_WIDTH; i++) {
-		if (text[i] == '-')
-			continue;
-		offset[n] = i;
-		strict[n++] = crockford_canonical(text[i]);
-	}
-	offset[n] = i;
-	strict[n] = '\0';
+	crockford_tidy(text, ULID_WIDTH, strict, offset);
 	err = read_strict(strict, out, &at);
 	if (err != 0 && where != NULL)
 		*where = offset[at];
