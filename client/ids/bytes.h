@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bytes - big-endian numbers in IDs of 16 and 20 bytes.  Pure. */
+/* bytes - big-endian numbers in IDs of 16 and 20 bytes, and hex.  Pure. */
 #ifndef BYTES_H
 #define BYTES_H
 
@@ -46,6 +46,19 @@ bytes_get32(const unsigned char *p)
 	v = __builtin_bswap32(v);
 #endif
 	return (v);
+}
+
+/* The value of a hex digit of either case; -1: it is none. */
+static inline int
+bytes_hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return (c - '0');
+	if (c >= 'a' && c <= 'f')
+		return (c - 'a' + 10);
+	if (c >= 'A' && c <= 'F')
+		return (c - 'A' + 10);
+	return (-1);
 }
 
 #endif

@@ -43,18 +43,6 @@ firn_uuid_format(const unsigned char uuid[16], char *buf, size_t n)
 	return (0);
 }
 
-static int
-hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return (c - '0');
-	if (c >= 'a' && c <= 'f')
-		return (c - 'a' + 10);
-	if (c >= 'A' && c <= 'F')
-		return (c - 'A' + 10);
-	return (-1);
-}
-
 /*
  * Reads the 36 characters.  Returns how many are right: fewer than 36 is the
  * place of the fault.
@@ -65,7 +53,7 @@ read_digits(const char *text, unsigned char out[16])
 	size_t k = 0; /* digits so far */
 
 	for (size_t i = 0; i < TEXT_LENGTH; i++) {
-		int v = hex_digit(text[i]);
+		int v = bytes_hex_digit(text[i]);
 
 		if (is_hyphen_at(i) ? text[i] != '-' : v < 0)
 			return (i);

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "bytes.h"
 #include "firn-seal.h"
 
 #define FILE_MAX 8192
@@ -20,18 +21,6 @@ struct keys {
 	size_t size, count;
 	unsigned char bytes[FIRN_SEAL_KEYS_MAX * 32];
 };
-
-static int
-hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return (c - '0');
-	if (c >= 'a' && c <= 'f')
-		return (c - 'a' + 10);
-	if (c >= 'A' && c <= 'F')
-		return (c - 'A' + 10);
-	return (-1);
-}
 
 /* One line of n characters. */
 static bool
@@ -49,7 +38,8 @@ read_line(struct keys *k, const char *line, size_t n)
 	k->size = n / 2;
 	to = k->bytes + k->count * k->size;
 	for (size_t i = 0; i < n; i += 2) {
-		int high = hex_digit(line[i]), low = hex_digit(line[i + 1]);
+		int high = bytes_hex_digit(line[i]);
+		int low = bytes_hex_digit(line[i + 1]);
 
 		if (high < 0 || low < 0)
 			return (false);
