@@ -140,25 +140,27 @@ observe_clock(struct agent *a)
 }
 
 static void
-wake(struct agent *a)
+wake_with(
+    struct agent *a, void (*lease)(struct lease *l, const struct instant *now))
 {
 	sysclock_read(&a->now);
 	observe_clock(a);
-	lease_update(a->lease, &a->now);
+	lease(a->lease, &a->now);
 	/* The lease begins the gate afresh when it learns the realm. */
 	a->serve.gate.draining = a->draining;
 }
 
-/* For a request: as above, but what one ms does not change is left alone. */
+static void
+wake(struct agent *a)
+{
+	wake_with(a, lease_update);
+}
+
+/* For a request: what one ms does not change is left alone. */
 static void
 on_wake(void *arg)
 {
-	struct agent *a = arg;
-
-	sysclock_read(&a->now);
-	observe_clock(a);
-	lease_refresh(a->lease, &a->now);
-	a->serve.gate.draining = a->draining;
+	wake_with(arg, lease_refresh);
 }
 
 /* ---- stop --------------------------------------------------------------------- */
