@@ -30,6 +30,7 @@
 	"form-action 'none'; frame-ancestors 'none'; "                      \
 	"require-trusted-types-for 'script'"
 #define PLAIN "text/plain; charset=utf-8"
+#define JSON "application/json"
 
 struct web {
 	struct web_host host;
@@ -49,16 +50,23 @@ say(struct http_reply *out, int code, const char *text)
 	*out = (struct http_reply){ code, PLAIN, NULL, text, strlen(text) };
 }
 
+/* The n bytes in w->text; below 0: they did not fit, as `misfit` says. */
+static void
+give(const struct web *w, struct http_reply *out, int n, const char *type,
+    const char *misfit)
+{
+	if (n < 0)
+		say(out, 500, misfit);
+	else
+		*out =
+		    (struct http_reply){ 200, type, NULL, w->text, (size_t)n };
+}
+
 static void
 answer_metrics(struct web *w, struct http_reply *out)
 {
-	int n = w->host.metrics(w->host.arg, w->text, sizeof(w->text));
-
-	if (n < 0)
-		say(out, 500, "the metrics do not fit\n");
-	else
-		*out = (struct http_reply){ 200, EXPO_CONTENT_TYPE, NULL,
-			w->text, (size_t)n };
+	give(w, out, w->host.metrics(w->host.arg, w->text, sizeof(w->text)),
+	    EXPO_CONTENT_TYPE, "the metrics do not fit\n");
 }
 
 static void
@@ -79,15 +87,10 @@ static void
 answer_status(struct web *w, struct http_reply *out)
 {
 	struct status_doc d;
-	int n;
 
 	w->host.status(w->host.arg, &d);
-	n = status_format(&d, w->text, sizeof(w->text));
-	if (n < 0)
-		say(out, 500, "the status does not fit\n");
-	else
-		*out = (struct http_reply){ 200, "application/json", NULL,
-			w->text, (size_t)n };
+	give(w, out, status_format(&d, w->text, sizeof(w->text)), JSON,
+	    "the status does not fit\n");
 }
 
 static void
@@ -95,25 +98,17 @@ answer_fleet(struct web *w, struct http_reply *out)
 {
 	int n = w->host.fleet(w->host.arg, w->text, sizeof(w->text));
 
-	if (n < 0)
-		say(out, 500, "the fleet does not fit\n");
-	else if (n == 0)
+	if (n == 0)
 		say(out, 503, "nobody has summed the fleet up yet\n");
 	else
-		*out = (struct http_reply){ 200, "application/json", NULL,
-			w->text, (size_t)n };
+		give(w, out, n, JSON, "the fleet does not fit\n");
 }
 
 static void
 answer_agents(struct web *w, struct http_reply *out)
 {
-	int n = w->host.agents(w->host.arg, w->text, sizeof(w->text));
-
-	if (n < 0)
-		say(out, 500, "the agents do not fit\n");
-	else
-		*out = (struct http_reply){ 200, "application/json", NULL,
-			w->text, (size_t)n };
+	give(w, out, w->host.agents(w->host.arg, w->text, sizeof(w->text)),
+	    JSON, "the agents do not fit\n");
 }
 
 /* What runs in it is what carries the number that only this answer has. */
@@ -122,18 +117,15 @@ answer_page(struct web *w, struct http_reply *out)
 {
 	struct entropy rnd;
 	char nonce[33];
-	int n;
 
 	sysclock_entropy(&rnd);
 	(void)snprintf(nonce, sizeof(nonce), "%016" PRIx64 "%016" PRIx64,
 	    rnd.word[0], rnd.word[1]);
 	(void)snprintf(w->policy, sizeof(w->policy), PAGE_POLICY, nonce, nonce);
-	n = w->host.page(w->host.arg, nonce, w->text, sizeof(w->text));
-	if (n < 0)
-		say(out, 500, "the page does not fit\n");
-	else
-		*out = (struct http_reply){ 200, "text/html; charset=utf-8",
-			w->policy, w->text, (size_t)n };
+	give(w, out, w->host.page(w->host.arg, nonce, w->text, sizeof(w->text)),
+	    "text/html; charset=utf-8", "the page does not fit\n");
+	if (out->code == 200)
+		out->policy = w->policy;
 }
 
 static void
