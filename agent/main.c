@@ -78,15 +78,12 @@ check_group(const struct conf *conf)
 static void
 check_auth_file(const struct conf *conf)
 {
-	struct authfile auth;
 	struct doc_error err;
 	int status;
 
 	if (conf->auth_file[0] == '\0' || conf_is_alone(conf))
 		return;
-	authfile_protect_process(); /* before the first byte of it is here */
-	status = authfile_read(conf->auth_file, &auth, &err);
-	authfile_wipe(&auth);
+	status = authfile_check(conf->auth_file, &err);
 	if (status == 0)
 		return;
 	fprintf(stderr, "firnd: %s\n", err.text);

@@ -51,14 +51,8 @@ hosts_good(const struct conf *fresh, struct doc_error *err)
 static bool
 auth_good(const struct conf *fresh, struct doc_error *err)
 {
-	struct authfile auth;
-	bool good;
-
-	if (fresh->auth_file[0] == '\0' || conf_is_alone(fresh))
-		return (true);
-	good = authfile_read(fresh->auth_file, &auth, err) == 0;
-	authfile_wipe(&auth);
-	return (good);
+	return (fresh->auth_file[0] == '\0' || conf_is_alone(fresh) ||
+		authfile_check(fresh->auth_file, err) == 0);
 }
 
 static bool

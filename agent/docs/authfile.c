@@ -103,8 +103,15 @@ authfile_wipe(struct authfile *a)
 	explicit_bzero(a, sizeof(*a));
 }
 
-void
-authfile_protect_process(void)
+int
+authfile_check(const char *path, struct doc_error *err)
 {
-	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* 0 is always taken */
+	struct authfile auth;
+	int rc;
+
+	/* before the first byte of it is here; 0 is always taken */
+	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+	rc = authfile_read(path, &auth, err);
+	authfile_wipe(&auth);
+	return (rc);
 }

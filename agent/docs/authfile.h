@@ -28,9 +28,10 @@ FIRN_CHECK_RESULT int authfile_read(
 void authfile_wipe(struct authfile *a);
 
 /*
- * No core dump of this process from now on, and no debugger of its own user's:
- * the client keeps a copy of the password for as long as it lives.
+ * The same, for the verdict alone, before a client is to read it.  From then on
+ * there is no core dump of this process and no debugger of its own user's: the
+ * client keeps a copy of the password for as long as it lives.
  */
-void authfile_protect_process(void);
+FIRN_CHECK_RESULT int authfile_check(const char *path, struct doc_error *err);
 
 #endif

@@ -18,7 +18,6 @@
 static int
 open_auth(struct tree *t)
 {
-	struct authfile auth;
 	struct doc_error err;
 	int rc;
 
@@ -26,9 +25,7 @@ open_auth(struct tree *t)
 		t->auth_file = NULL;
 		return (CMD_DONE);
 	}
-	authfile_protect_process();
-	rc = authfile_read(t->auth_file, &auth, &err);
-	authfile_wipe(&auth);
+	rc = authfile_check(t->auth_file, &err);
 	if (rc == 0)
 		return (CMD_DONE);
 	return (cmd_fail(rc, t->command, "%s", err.text));
