@@ -74,6 +74,53 @@ struct decoding {
 
 /* ---- reading ---- */
 
+/* The kinds that their length tells. */
+static const struct kind {
+	size_t width;
+	const char *name;
+	int (*parse)(const char *text, unsigned char *out, size_t *where);
+	int (*format)(const unsigned char *id, char *buf, size_t n);
+	int (*time)(const unsigned char *id, int64_t *unix_ms);
+} kinds[] = {
+	{ 26, "ulid", firn_ulid_parse, firn_ulid_format, firn_ulid_time },
+	{ 27, "ksuid", firn_ksuid_parse, firn_ksuid_format, firn_ksuid_time },
+};
+
+static int
+parse_by_width(
+    const struct kind *k, const char *text, struct item *it, size_t *at)
+{
+	unsigned char raw[20];
+	int err = k->parse(text, raw, at);
+
+	(void)snprintf(it->kind, sizeof(it->kind), "%s", k->name);
+	it->timed = true;
+	if (err == 0)
+		err = k->format(raw, it->text, sizeof(it->text));
+	if (err == 0)
+		err = k->time(raw, &it->unix_ms);
+	return (err);
+}
+
+/* Only some versions tell a time. */
+static int
+parse_uuid(const char *text, struct item *it, size_t *at)
+{
+	unsigned char raw[16];
+	int err = firn_uuid_parse(text, raw, at);
+
+	(void)snprintf(it->kind, sizeof(it->kind), "uuid");
+	if (err == 0)
+		err = firn_uuid_format(raw, it->text, sizeof(it->text));
+	if (err != 0)
+		return (err);
+	if (firn_uuid_version(raw) >= 0)
+		(void)snprintf(it->kind, sizeof(it->kind), "uuid%d",
+		    firn_uuid_version(raw) & 15);
+	it->timed = firn_uuid_time(raw, &it->unix_ms) == 0;
+	return (0);
+}
+
 /*
  * A UUID, ULID or KSUID, by its length or its hyphens.  False: it looks like
  * none; else *err is 0 or the error.
@@ -81,40 +128,17 @@ struct decoding {
 static bool
 parse_kind(const char *text, struct item *it, int *err, size_t *at)
 {
-	unsigned char raw[20];
 	size_t n = strlen(text);
 
-	it->timed = true;
-	if (n == 26) {
-		*err = firn_ulid_parse(text, raw, at);
-		if (*err == 0)
-			*err =
-			    firn_ulid_format(raw, it->text, sizeof(it->text));
-		if (*err == 0)
-			*err = firn_ulid_time(raw, &it->unix_ms);
-		(void)snprintf(it->kind, sizeof(it->kind), "ulid");
-		return (true);
-	}
-	if (n == 27) {
-		*err = firn_ksuid_parse(text, raw, at);
-		if (*err == 0)
-			*err =
-			    firn_ksuid_format(raw, it->text, sizeof(it->text));
-		if (*err == 0)
-			*err = firn_ksuid_time(raw, &it->unix_ms);
-		(void)snprintf(it->kind, sizeof(it->kind), "ksuid");
-		return (true);
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		if (n == kinds[i].width) {
+			*err = parse_by_width(&kinds[i], text, it, at);
+			return (true);
+		}
 	}
 	if (strchr(text, '-') == NULL && text[0] != '{')
 		return (false);
-	(void)snprintf(it->kind, sizeof(it->kind), "uuid");
-	*err = firn_uuid_parse(text, raw, at);
-	if (*err == 0)
-		*err = firn_uuid_format(raw, it->text, sizeof(it->text));
-	if (*err == 0 && firn_uuid_version(raw) >= 0)
-		(void)snprintf(it->kind, sizeof(it->kind), "uuid%d",
-		    firn_uuid_version(raw) & 15);
-	it->timed = *err == 0 && firn_uuid_time(raw, &it->unix_ms) == 0;
+	*err = parse_uuid(text, it, at);
 	return (true);
 }
 
