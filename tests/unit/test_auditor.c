@@ -11,6 +11,7 @@
 #include "auditor.h"
 #include "dice.h"
 #include "mark.h"
+#include "names.h"
 #include "summary.h"
 
 #define REALM "/firn/r"
@@ -37,18 +38,6 @@ struct agent {
 };
 
 static struct agent one, two;
-
-static const char *
-claim_of(uint64_t n)
-{
-	static char name[4][CLAIM_NAME_MAX];
-	static size_t turn;
-	char *at = name[turn++ % 4];
-
-	(void)snprintf(at, CLAIM_NAME_MAX,
-	    "00000000-0000-4000-8000-%012" PRIx64 "-w-%010" PRIu64, n, n);
-	return (at);
-}
 
 static void
 put_agent(uint64_t n)

@@ -14,6 +14,7 @@
 
 #include "dice.h"
 #include "mark.h"
+#include "names.h"
 #include "peers.h"
 
 #define WORKERS "/firn/r/workers.1-0"
@@ -99,18 +100,6 @@ host_id(uint8_t out[UUID_BYTES], uint64_t host)
 {
 	memset(out, 0, UUID_BYTES);
 	memcpy(out, &host, sizeof(host));
-}
-
-static const char *
-claim_of(uint64_t n)
-{
-	static char name[4][CLAIM_NAME_MAX];
-	static size_t turn;
-	char *at = name[turn++ % 4];
-
-	(void)snprintf(at, CLAIM_NAME_MAX,
-	    "00000000-0000-4000-8000-%012" PRIx64 "-w-%010" PRIu64, n, n);
-	return (at);
 }
 
 static struct agent_status

@@ -9,6 +9,7 @@
 
 #include "dice.h"
 #include "mark.h"
+#include "names.h"
 #include "survey.h"
 
 #define WORKERS "/firn/r/workers.1-0"
@@ -70,18 +71,6 @@ teardown(void **state)
 }
 
 /* ---- nodes ------------------------------------------------------------------- */
-
-static const char *
-claim_of(uint64_t n)
-{
-	static char name[4][CLAIM_NAME_MAX];
-	static size_t turn;
-	char *at = name[turn++ % 4];
-
-	(void)snprintf(at, CLAIM_NAME_MAX,
-	    "00000000-0000-4000-8000-%012" PRIx64 "-w-%010" PRIu64, n, n);
-	return (at);
-}
 
 static struct agent_status
 status_of(const char *host)
