@@ -86,9 +86,14 @@ class Lab:
         self.proxies.append(proxy)
         return proxy
 
+    @staticmethod
+    def unused_name():
+        """Of a realm that no other test on this server has made, or will."""
+        return 'r%s' % os.urandom(4).hex()
+
     def realm(self, *flags, name=None):
         """Creates a realm; without flags one that nothing ever served."""
-        name = name or 'r%s' % os.urandom(4).hex()
+        name = name or self.unused_name()
         firn('realm', 'create', '--zk', self.server.hosts, '--realm', name,
              *(flags or ('--first',)))
         return Realm(self.server, name)

@@ -90,14 +90,15 @@ def test_trouble_with_it_is_nobodys(lab):
     # an agent that finds no realm raises no_realm after five seconds
     missing = lab.agent('never', conf=dict(
         CONF, alert_command=lab.dir + '/no-such')).start()
-    hanging = lab.agent('later', conf=dict(
+    later = lab.unused_name()
+    hanging = lab.agent(later, conf=dict(
         CONF, alert_command=[command, pid_file])).start()
     wait.until(lambda: 'does not start: No such file' in missing.log(), 30,
                missing.tail)
     wait.until(lambda: os.path.exists(pid_file)
                and open(pid_file).read().endswith('\n'), 30, hanging.tail)
     firn('realm', 'create', '--first', '--zk', lab.server.hosts, '--realm',
-         'later')
+         later)
     hanging.serving(20)
     pid = int(open(pid_file).read())
     for _ in range(20):

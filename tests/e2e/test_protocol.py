@@ -436,7 +436,8 @@ def test_what_no_wait_mends_comes_at_once(bare_lab):
 
 
 def test_a_refusal_is_waited_out(lab):
-    agent = lab.agent('later').start()
+    name = lab.unused_name()
+    agent = lab.agent(name).start()
     wait.until(agent.status, 30, 'it answers')
     short = Client(agent.socket, timeout=0.5)
     with pytest.raises(Refused, match='no_realm'):
@@ -446,7 +447,7 @@ def test_a_refusal_is_waited_out(lab):
     thread = threading.Thread(target=lambda: got.append(long.next()))
     thread.start()
     wait.until(lambda: len(long.refusals) > 1, 30, 'it tries again')
-    lab.realm(name='later')
+    lab.realm(name=name)
     thread.join()
     assert got
     long.close()

@@ -350,7 +350,7 @@ def test_worker_ids_exhausted(lab, operator):
 @plays('no_realm', 'epoch_ending', 'duplicate_claim', 'garbled_node',
        'denied_node', 'foreign_node', 'agent_stale')
 def test_the_realm_and_what_is_in_it(lab, operator):
-    agent = lab.agent('r' + uuid.uuid4().hex[:8], conf=SWIFT).start()
+    agent = lab.agent(lab.unused_name(), conf=SWIFT).start()
     # 31 bits of milliseconds from then end in five seconds
     epoch_ms = int(time.time() * 1000) + 5000 - (1 << 31)
     ending = lab.realm('--first', '--bits', '31/10/12', '--epoch',
